@@ -9,7 +9,7 @@ import click
 from finpile import storage
 from finpile.output.layout import Layout
 from finpile.tokens.build_shards import open_shards
-from finpile.tokens.export import FORMATS, export_tokens
+from finpile.tokens.export import EXPORTS, export_tokens
 from finpile_cli.console import Console, json_option
 from finpile_cli.paths import Output, PathOrUrl
 
@@ -17,7 +17,7 @@ from finpile_cli.paths import Output, PathOrUrl
 @click.command()
 @click.argument("build", metavar="OUT", type=PathOrUrl(file_okay=False))
 @click.option("-o", "--output", required=True, type=Output(), metavar="DIR", help="A new or empty folder.")
-@click.option("--to", required=True, type=click.Choice(list(FORMATS)), help="The format.")
+@click.option("--to", required=True, type=click.Choice(EXPORTS.names()), help="The format.")
 @click.option(
     "--split", type=click.Choice(["train", "heldout"]), default="train", show_default=True, help="The documents."
 )

@@ -40,10 +40,10 @@ class Registry(Generic[T]):
 
         `key` is the key of the corpus file that holds such a name; error messages begin with it.
         """
+        self.group = group
         self._key = key
         self._package = package
         self._attribute = attribute
-        self._group = group
         self._loaded: dict[str, T] = {}
 
     def __contains__(self, name: object) -> bool:
@@ -88,7 +88,7 @@ class Registry(Generic[T]):
     def _entry_points(self) -> dict[str, EntryPoint]:
         from importlib.metadata import entry_points  # reads the metadata of all installed packages
 
-        return {entry.name: entry for entry in entry_points(group=self._group)}
+        return {entry.name: entry for entry in entry_points(group=self.group)}
 
     def _load(self, name: str) -> T:
         if name in self.built_in:

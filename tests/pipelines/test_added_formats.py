@@ -17,6 +17,7 @@ from finpile.errors import ConfigError
 from finpile.plugins.filter import FILTERS
 from finpile.plugins.format import FORMATS
 from finpile.verify import verify
+from tests.support.packages import installed
 
 #: Minutes: a text between lines `==`; a text that begins with a question mark is a draft.
 FORMAT_FILE = """
@@ -77,24 +78,12 @@ MINUTES = "The board met on Monday.\n==\n? Not agreed yet.\nThe bank raised its 
 
 
 @pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def package(tmp_path: Path) -> Iterator[None]:
     """An installed package `minutes_package` with one format and one filter."""
-    folder = tmp_path / "site"
-    about = folder / "minutes_package-1.0.dist-info"
-    about.mkdir(parents=True)
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: minutes-package\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text(
-        "[finpile.formats]\nminutes = minutes_format:FORMAT\n[finpile.filters]\nshouting = shouting_filter:FILTER\n"
-    )
-    (folder / "minutes_format.py").write_text(FORMAT_FILE)
-    (folder / "shouting_filter.py").write_text(FILTER_FILE)
-    monkeypatch.syspath_prepend(str(folder))
-    for registry in (FORMATS, FILTERS):  # entry points are listed once in a process
-        monkeypatch.setattr(registry, "_loaded", {})
-        monkeypatch.delitem(registry.__dict__, "_entry_points", raising=False)
-    yield
-    for registry in (FORMATS, FILTERS):
-        registry.__dict__.pop("_entry_points", None)
+    modules = {"minutes_format": FORMAT_FILE, "shouting_filter": FILTER_FILE}
+    entries = {FORMATS: "minutes = minutes_format:FORMAT", FILTERS: "shouting = shouting_filter:FILTER"}
+    with installed(tmp_path / "site", modules, entries):
+        yield
 
 
 def _corpus(tmp_path: Path, filters: list[Any]) -> Path:

@@ -15,6 +15,7 @@ from finpile_trainer.evaluation.task import TASKS, in_order
 
 from finpile.errors import ConfigError
 from tests.support.byte_model import byte_model
+from tests.support.packages import installed
 
 #: Whether the model prefers the first of two words in a line.
 TASK_FILE = """
@@ -59,18 +60,11 @@ TASK = Task(name="words", read=read, unit="lines", table=table)
 
 
 @pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def package(tmp_path: Path) -> Iterator[None]:
     """An installed package with the task, and one whose task cannot be loaded."""
-    about = tmp_path / "site/words_package-1.0.dist-info"
-    about.mkdir(parents=True)
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: words-package\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text("[finpile.tasks]\nwords = words_task:TASK\nlost = no_such_module:TASK\n")
-    (tmp_path / "site/words_task.py").write_text(TASK_FILE)
-    monkeypatch.syspath_prepend(str(tmp_path / "site"))
-    monkeypatch.setattr(TASKS, "_loaded", {})
-    monkeypatch.delitem(TASKS.__dict__, "_entry_points", raising=False)  # listed once in a process
-    yield
-    TASKS.__dict__.pop("_entry_points", None)
+    lines = "words = words_task:TASK\nlost = no_such_module:TASK"
+    with installed(tmp_path / "site", {"words_task": TASK_FILE}, {TASKS: lines}):
+        yield
 
 
 def test_every_module_of_tasks_is_a_task_and_tables_have_the_order_of_the_paper() -> None:

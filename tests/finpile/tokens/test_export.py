@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+import sys
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -13,12 +14,15 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from finpile_cli.export_tokens import export_tokens_command
+from finpile_cli.main import finpile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from finpile.errors import ConfigError
-from finpile.tokens.export import export_tokens, mds
+from finpile.tokens.export import EXPORTS, export_tokens
+from finpile.tokens.exports import mds
 from finpile.tokens.store import TokenStore, write_token_shard
+from tests.support.packages import installed
 
 EOT = 9
 
@@ -161,7 +165,7 @@ def test_an_export_touches_no_folder_that_holds_files(tmp_path: Path) -> None:
     store = write(tmp_path / "in", np.zeros((2, 4), int), [])
     with pytest.raises(ConfigError, match="holds files; expected a new or an empty folder"):
         export_tokens(store, str(tmp_path / "in"), "npy")
-    with pytest.raises(ConfigError, match="expected one of megatron, mds, npy"):
+    with pytest.raises(ConfigError, match="--to: 'tfrecord' is not known"):
         export_tokens(store, str(tmp_path / "out"), "tfrecord")
 
 
@@ -180,3 +184,37 @@ def test_the_command_exports_the_splits_of_a_build(sample_build: Path, tmp_path:
         flat = np.load(tmp_path / split / "npy" / "tokens.npy")
         assert [token for document in documents for token in document] == flat.tolist()
         assert Counter(flat.tolist())[store.eot_id] in (len(documents), len(documents) - 1)
+
+
+# --- of another package ----------------------------------------------------------------------------------------------
+
+#: A line of ids for each sequence.
+EXPORT_FILE = """
+from finpile import storage
+from finpile.tokens.export import Export
+
+
+def write(store, folder):
+    lines = [" ".join(map(str, ids)) + "\\n" for shard in store.shards() for ids in shard.tolist()]
+    storage.write_bytes(storage.join(folder, "tokens.txt"), "".join(lines).encode())
+    return ["tokens.txt"], len(lines)
+
+
+EXPORT = Export(name="lines", write=write, entries="lines")
+"""
+
+
+def test_an_export_of_another_package_is_one_file(
+    sample_build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert EXPORTS.names() == EXPORTS.built_in == ("mds", "megatron", "npy")
+    monkeypatch.delitem(sys.modules, export_tokens_command.callback.__module__)  # it lists the formats once
+    with installed(tmp_path / "site", {"lines_export": EXPORT_FILE}, {EXPORTS: "lines = lines_export:EXPORT"}):
+        assert "[lines|mds|megatron|npy]" in CliRunner().invoke(finpile, ["export-tokens", "--help"]).output
+        arguments = ["export-tokens", str(sample_build), "-o", str(tmp_path / "out"), "--to", "lines"]
+        done = CliRunner().invoke(finpile, arguments, catch_exceptions=False)
+    store = TokenStore.open(str(sample_build / "tokens/split=train"))
+    found = [list(map(int, line.split())) for line in (tmp_path / "out/tokens.txt").read_text().splitlines()]
+    assert found == store.batch(range(len(store))).tolist()
+    assert done.output.endswith(f"{len(store):,} lines, {store.num_tokens:,} tokens\n")
+    assert json.loads((tmp_path / "out/finpile.json").read_text())["format"] == "lines"

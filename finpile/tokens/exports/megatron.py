@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from finpile import storage
+from finpile.tokens.export import Export
 from finpile.tokens.store import TokenStore
 
 BIN_NAME, IDX_NAME = "tokens.bin", "tokens.idx"
@@ -69,3 +70,6 @@ def _lengths(blocks: Iterator[npt.NDArray[np.integer]], eot_id: int) -> npt.NDAr
     if rest:
         found.append(np.array([rest]))
     return np.concatenate(found) if found else np.zeros(0, np.int64)
+
+
+EXPORT = Export(name="megatron", write=write_megatron, entries="documents")

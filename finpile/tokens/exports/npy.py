@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from finpile import storage
+from finpile.tokens.export import Export
 from finpile.tokens.store import TokenStore
 
 NAME = "tokens.npy"
@@ -22,3 +23,6 @@ def write_npy(store: TokenStore, folder: str) -> tuple[list[str], int]:
         for ids in store.tokens():
             stream.write(ids.astype(dtype, copy=False).tobytes())
     return [NAME], store.num_tokens
+
+
+EXPORT = Export(name="npy", write=write_npy, entries="tokens")

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from finpile import storage
+from finpile.tokens.export import Export
 from finpile.tokens.store import Ids, TokenStore
 
 COLUMN = "tokens"
@@ -65,3 +66,6 @@ def _blocks(store: TokenStore) -> Iterator[Ids]:
     size = max(1, SHARD_BYTES // (store.meta.dtype.itemsize * store.sequence_length))
     for shard in store.shards():
         yield from (shard[begin : begin + size] for begin in range(0, len(shard), size))
+
+
+EXPORT = Export(name="mds", write=write_mds, entries="sequences")

@@ -1,4 +1,4 @@
-"""The formats, and what an export writes beside them.
+"""Token shards in the formats of other training systems. The built-in ones are the modules of `finpile.tokens.exports`.
 
 DIR/tokens.bin, tokens.idx     megatron: Megatron-LM and GPT-NeoX; a document is a sequence of theirs
 DIR/index.json, shard.*.mds    mds: MosaicML streaming; a sample is a training sequence, column `tokens`
@@ -8,25 +8,31 @@ DIR/finpile.json               what the ids mean: vocabulary, `<|endoftext|>`, t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 from finpile import storage
 from finpile.errors import ConfigError, IntegrityError
-from finpile.tokens.export.mds import write_mds
-from finpile.tokens.export.megatron import write_megatron
-from finpile.tokens.export.npy import write_npy
+from finpile.plugins.registry import Registry
 from finpile.tokens.store import TokenStore
 
 ABOUT_NAME = "finpile.json"
 
-#: Writers by the name of their format: the store and a folder in, names of files and number of entries out.
-FORMATS: Mapping[str, Callable[[TokenStore, str], tuple[list[str], int]]] = {
-    "megatron": write_megatron,
-    "mds": write_mds,
-    "npy": write_npy,
-}
-_ENTRIES = {"megatron": "documents", "mds": "sequences", "npy": "tokens"}
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Export:
+    """A format, under the name that `--to` gives."""
+
+    name: str
+    write: Callable[[TokenStore, str], tuple[list[str], int]]
+    """`write(store, folder)`: names of the files that it wrote into the folder, and the number of entries."""
+    entries: str
+    """What an entry of the format is, such as `documents`, `sequences` or `tokens`."""
+
+
+EXPORTS: Registry[Export] = Registry(
+    "--to", package="finpile.tokens.exports", attribute="EXPORT", group="finpile.exports"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +43,7 @@ class Exported:
     """Relative to the folder."""
     num_tokens: int
     entries: str
-    """What an entry of the format is: `documents`, `sequences` or `tokens`."""
+    """`Export.entries`."""
     num_entries: int
 
 
@@ -47,12 +53,11 @@ def export_tokens(store: TokenStore, folder: str, to: str) -> Exported:
     Raises: ConfigError if the folder holds files, or the format is unknown; IntegrityError if a shard of a build is
     damaged: then nothing is left in the folder.
     """
-    if to not in FORMATS:
-        raise ConfigError(f"--to {to}: expected one of {', '.join(FORMATS)}")
+    export = EXPORTS.get(to)
     if storage.exists(folder) and storage.list_files(folder):
         raise ConfigError(f"-o {folder}: holds files; expected a new or an empty folder")
     try:
-        names, count = FORMATS[to](store, folder)
+        names, count = export.write(store, folder)
     except IntegrityError:
         storage.remove_files(folder, storage.list_files(folder))
         raise
@@ -62,4 +67,4 @@ def export_tokens(store: TokenStore, folder: str, to: str) -> Exported:
         "format": to,
     }
     storage.write_json(storage.join(folder, ABOUT_NAME), about)
-    return Exported([*names, ABOUT_NAME], store.num_tokens, _ENTRIES[to], count)
+    return Exported([*names, ABOUT_NAME], store.num_tokens, export.entries, count)

@@ -1,0 +1,1 @@
+"""Formats of other training systems: each module has its `EXPORT`."""
