@@ -23,7 +23,7 @@ from finpile.report.bits_per_byte import (
     models_table,
     type_chart,
 )
-from finpile.report.html import html_page
+from finpile.report.html import html_page, links, tiles
 from finpile.report.loss_by_date import date_chart, date_table
 from finpile.report.render import to_csv, to_html, to_markdown
 from finpile.report.table import Table
@@ -66,12 +66,10 @@ def evaluation_page(report: Report) -> str:
     sections = []
     for table in evaluation_tables(report):
         if table.name in figures:
-            sections += [figures[table.name], f'<p class=links><a href="{table.name}.svg">svg</a></p>']
+            sections += [figures[table.name], links({"svg": f"{table.name}.svg"})]
         sections.append(to_html(table))
-    links = " ".join(f'<a href="{NAME}.{suffix}">{suffix}</a>' for suffix in ("json", "csv", "md"))
-    return html_page(
-        _title(report), "FinPile evaluation", _lead(report), [_tiles(report), *sections, f"<p class=links>{links}</p>"]
-    )
+    files = links({suffix: f"{NAME}.{suffix}" for suffix in ("json", "csv", "md")})
+    return html_page(_title(report), "FinPile evaluation", _lead(report), [_tiles(report), *sections, files])
 
 
 def _title(report: Report) -> str:
@@ -91,5 +89,4 @@ def _tiles(report: Report) -> str:
     for model in report["models"]:
         bits = model["splits"][HELDOUT]["total"]["bits_per_byte"]
         figures[model["name"]] = "–" if bits is None else f"{bits:.4f} bits per byte"
-    tiles = "".join(f"<div><dt>{html.escape(key)}</dt><dd>{value}</dd></div>" for key, value in figures.items())
-    return f"<dl class=tiles>{tiles}</dl>"
+    return tiles(figures)

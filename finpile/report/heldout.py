@@ -7,7 +7,7 @@ from datetime import date
 
 from finpile.report.figures import NOTHING, Cell, count, name, percent, ratio
 from finpile.report.statistics import CorpusStatistics, HeldoutStatistics
-from finpile.report.table import Row, RowKind, Table, columns
+from finpile.report.table import Column, Line, Row, RowKind, Table
 
 
 def heldout_table(statistics: CorpusStatistics) -> Table:
@@ -21,42 +21,28 @@ def heldout_table(statistics: CorpusStatistics) -> Table:
         title="Held-out documents",
         caption="Documents and tokens that are not in the training set, their shares of those that are left of the "
         "source, characters per document (C/D) and per token (C/T), and the days of the first and the last one.",
-        columns=columns(
-            {
-                "source": "Source",
-                "num_docs": "Docs",
-                "docs_percent": "of docs",
-                "chars_per_doc": "C/D",
-                "num_chars": "Chars",
-                "chars_per_token": "C/T",
-                "num_tokens": "Toks",
-                "token_percent": "of toks",
-                "num_bytes": "Bytes",
-                "first_day": "First day",
-                "last_day": "Last day",
-            }
-        ),
-        rows=(*(Row(cells=cells) for cells in lines), Row(cells=total, kind=RowKind.TOTAL, gap=True)),
+        columns=tuple(total),
+        rows=(*map(Row.of, lines), Row.of(total, kind=RowKind.TOTAL, gap=True)),
     )
 
 
-def _line(label: str, rows: Sequence[HeldoutStatistics], training: tuple[int, int]) -> tuple[Cell, ...]:
+def _line(label: str, rows: Sequence[HeldoutStatistics], training: tuple[int, int]) -> Line:
     docs, chars, tokens, num_bytes = (
         sum(getattr(row, key) for row in rows) for key in ("num_docs", "num_chars", "num_tokens", "num_bytes")
     )
-    return (
-        name(label),
-        count(docs),
-        percent(docs, docs + training[0], 2),
-        ratio(chars, docs, 0),
-        count(chars),
-        ratio(chars, tokens, 2),
-        count(tokens),
-        percent(tokens, tokens + training[1], 2),
-        count(num_bytes),
-        _day(min((row.first_day for row in rows if row.first_day), default=None)),
-        _day(max((row.last_day for row in rows if row.last_day), default=None)),
-    )
+    return {
+        Column("source", "Source"): name(label),
+        Column("num_docs", "Docs"): count(docs),
+        Column("docs_percent", "of docs"): percent(docs, docs + training[0], 2),
+        Column("chars_per_doc", "C/D"): ratio(chars, docs, 0),
+        Column("num_chars", "Chars"): count(chars),
+        Column("chars_per_token", "C/T"): ratio(chars, tokens, 2),
+        Column("num_tokens", "Toks"): count(tokens),
+        Column("token_percent", "of toks"): percent(tokens, tokens + training[1], 2),
+        Column("num_bytes", "Bytes"): count(num_bytes),
+        Column("first_day", "First day"): _day(min((row.first_day for row in rows if row.first_day), default=None)),
+        Column("last_day", "Last day"): _day(max((row.last_day for row in rows if row.last_day), default=None)),
+    }
 
 
 def _day(day: date | None) -> Cell:

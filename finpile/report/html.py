@@ -96,12 +96,23 @@ def html_page(title: str, kicker: str, lead: str, sections: Sequence[str]) -> st
     )
 
 
+def tiles(figures: Mapping[str, str]) -> str:
+    """The figures at the top of a page, by their labels."""
+    shown = (f"<div><dt>{html.escape(label)}</dt><dd>{value}</dd></div>" for label, value in figures.items())
+    return f"<dl class=tiles>{''.join(shown)}</dl>"
+
+
+def links(files: Mapping[str, str]) -> str:
+    """Links to the files beside a page, by their labels."""
+    shown = (f'<a href="{html.escape(file)}">{label}</a>' for label, file in files.items())
+    return f"<p class=links>{' '.join(shown)}</p>"
+
+
 def _sections(table: Table, statistics: CorpusStatistics) -> list[str]:
     """A table with links to its files; above documents by year, their chart."""
-    links = " ".join(f'<a href="{html.escape(table.name)}.{suffix}">{suffix}</a>' for suffix in FORMATS)
     charted = _CHARTS.get(table.name)
     chart = [year_chart(charted[0](statistics), *charted[1:])] if charted else []
-    return [*chart, to_html(table), f"<p class=links>{links}</p>"]
+    return [*chart, to_html(table), links({suffix: f"{table.name}.{suffix}" for suffix in FORMATS})]
 
 
 #: Tables below a chart of documents by year: the chart's rows, id and title.
@@ -135,8 +146,7 @@ def _tiles(statistics: CorpusStatistics, removals: Sequence[RemovalCount], facts
         "tokens": statistics.num_tokens,
         "bytes of text": statistics.num_bytes,
     }
-    tiles = "".join(f"<div><dt>{label}</dt><dd>{value:,}</dd></div>" for label, value in figures.items())
-    return f"<dl class=tiles>{tiles}</dl>"
+    return tiles({label: f"{value:,}" for label, value in figures.items()})
 
 
 def _balance(statistics: CorpusStatistics, removals: Sequence[RemovalCount], facts: BuildFacts) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from finpile.report.figures import Cell, count, name, percent
+from finpile.report.figures import count, name, percent
 from finpile.report.statistics import LicenseStatistics, summed
-from finpile.report.table import Column, Row, Table
+from finpile.report.table import Field, Table, largest, table_of
 
 #: Licences of a row that have a line of their own; the others are one line.
 MAX_LICENSES = 10
@@ -26,42 +26,26 @@ def licenses_table(rows: Sequence[LicenseStatistics]) -> Table:
     groups: dict[tuple[str, str], list[LicenseStatistics]] = {}
     for row in rows:
         groups.setdefault((row.dataset, row.source), []).append(row)
-    return Table(
+    fields: list[Field[tuple[str, str, int, Sequence[LicenseStatistics]]]] = [
+        Field("source", "Source", lambda line: name(line[0])),
+        Field("license", "Licence", lambda line: name(line[1])),
+        Field("num_docs", "Docs", lambda line: count(sum(row.num_docs for row in line[3]))),
+        Field("num_bytes", "Bytes", lambda line: count(_num_bytes(line[3]))),
+        Field("byte_percent", "of bytes", lambda line: percent(_num_bytes(line[3]), line[2], 2)),
+    ]
+    return table_of(
+        [
+            (f"{dataset}: {source}", label, _num_bytes(group), some)
+            for (dataset, source), group in groups.items()
+            for label, some in largest(group, lambda row: row.license, lambda row: row.num_bytes, MAX_LICENSES)
+        ],
+        fields,
         name="licenses",
         title="Licences",
         caption="Published documents, held-out ones too, and bytes of their texts by the licence of the record or of "
         "its source. The share is that in the bytes of the row.",
-        columns=(
-            Column(key="source", title="Source"),
-            Column(key="license", title="Licence"),
-            Column(key="num_docs", title="Docs"),
-            Column(key="num_bytes", title="Bytes"),
-            Column(key="byte_percent", title="of bytes"),
-        ),
-        rows=tuple(
-            Row(
-                cells=(
-                    name(f"{dataset}: {source}"),
-                    label,
-                    count(sum(row.num_docs for row in some)),
-                    count(sum(row.num_bytes for row in some)),
-                    percent(sum(row.num_bytes for row in some), sum(row.num_bytes for row in group), 2),
-                )
-            )
-            for (dataset, source), group in groups.items()
-            for label, some in _lines(group)
-        ),
     )
 
 
-def _lines(group: Sequence[LicenseStatistics]) -> list[tuple[Cell, list[LicenseStatistics]]]:
-    """The lines of a row: the largest licences, the others, and the documents without one."""
-    named = sorted((row for row in group if row.license is not None), key=lambda row: (-row.num_bytes, row.license))
-    lines = [(name(str(row.license)), [row]) for row in named[:MAX_LICENSES]]
-    rest = named[MAX_LICENSES:]
-    if rest:
-        lines.append((name(f"{len(rest):,} others"), rest))
-    unnamed = [row for row in group if row.license is None]
-    if unnamed:
-        lines.append((name("none"), unnamed))
-    return lines
+def _num_bytes(rows: Sequence[LicenseStatistics]) -> int:
+    return sum(row.num_bytes for row in rows)

@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from finpile.report.charts.lines import Line, LineChart
 from finpile.report.charts.svg import series_colour
-from finpile.report.figures import NOTHING, Cell, count, name
-from finpile.report.html import html_page
+from finpile.report.figures import count, decimal, name
+from finpile.report.html import html_page, links
 from finpile.report.render import to_html, to_markdown
-from finpile.report.table import Row, Table, columns
+from finpile.report.table import Field, Table, table_of
 from finpile.storage import join, write_bytes, write_json
 
 NAME = "memorization"
@@ -34,23 +34,8 @@ Report = Mapping[str, Any]
 
 def memorization_table(report: Report) -> Table:
     """A row for each model and group of copies."""
-    titles = {"model": "Model", "copies": "Copies", "documents": "Documents", "short": "Short"}
-    titles |= {"memorized": "Memorized", "share": "Share", "low": "From", "high": "To"}
-    rows = [
-        Row(
-            cells=(
-                name(model["name"]),
-                name(_copies(group)),
-                count(group["num_documents"]),
-                count(group["num_short"]),
-                count(group["num_memorized"]),
-                *(_percent(value) for value in (group["share"], *group["interval"])),
-            )
-        )
-        for model in report["models"]
-        for group in model["groups"]
-    ]
-    return Table(name=NAME, title="Memorization", caption=_CAPTION, columns=columns(titles), rows=tuple(rows))
+    groups = [{"model": model["name"], **group} for model in report["models"] for group in model["groups"]]
+    return table_of(groups, _FIELDS, name=NAME, title="Memorization", caption=_CAPTION)
 
 
 def _copies(group: Mapping[str, Any]) -> str:
@@ -58,8 +43,16 @@ def _copies(group: Mapping[str, Any]) -> str:
     return f"{low:,}" if low == high else f"{low:,}-{high:,}"
 
 
-def _percent(share: float | None) -> Cell:
-    return Cell(NOTHING) if share is None else Cell(f"{100 * share:.1f}%", share)
+_FIELDS: Sequence[Field[Mapping[str, Any]]] = (
+    Field("model", "Model", lambda group: name(group["model"])),
+    Field("copies", "Copies", lambda group: name(_copies(group))),
+    Field("documents", "Documents", lambda group: count(group["num_documents"])),
+    Field("short", "Short", lambda group: count(group["num_short"])),
+    Field("memorized", "Memorized", lambda group: count(group["num_memorized"])),
+    Field("share", "Share", lambda group: decimal(group["share"], ".1%")),
+    Field("low", "From", lambda group: decimal(group["interval"][0], ".1%")),
+    Field("high", "To", lambda group: decimal(group["interval"][1], ".1%")),
+)
 
 
 def memorization_chart(report: Report) -> LineChart | None:
@@ -97,10 +90,7 @@ def write_memorization(folder: str, report: Report) -> list[str]:
     figures = []
     if chart is not None:
         files[f"{NAME}.svg"] = chart.to_svg()
-        figures = [
-            chart.to_html("copies", "A line for each model."),
-            f'<p class=links><a href="{NAME}.svg">svg</a></p>',
-        ]
+        figures = [chart.to_html("copies", "A line for each model."), links({"svg": f"{NAME}.svg"})]
     lead = f"<p>Training documents of <code>{html.escape(report['on'])}</code>.</p>"
     files[f"{NAME}.html"] = html_page(title, "FinPile evaluation", lead, [*figures, to_html(table)]).encode()
     write_json(join(folder, f"{NAME}.json"), report)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from finpile.report.figures import Cell
 
@@ -22,7 +22,7 @@ class RowKind(Enum):
     """A part of the row above it that is no part."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Column:
     """A column of a table."""
 
@@ -52,6 +52,15 @@ class Row:
     gap: bool = False
     """Whether there is space above the row."""
 
+    @classmethod
+    def of(cls, line: Mapping[Column, Cell], **style: Any) -> Row:
+        """The row with the cells of a line."""
+        return cls(cells=tuple(line.values()), **style)
+
+
+#: The cells of a row under their columns, for rows whose figures are computed together.
+Line = Mapping[Column, Cell]
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Table:
@@ -78,6 +87,18 @@ class Field(Generic[Record]):
 def columns(titles: Mapping[str, str]) -> tuple[Column, ...]:
     """Columns of figures, from their titles by key."""
     return tuple(Column(key=key, title=title) for key, title in titles.items())
+
+
+def largest(
+    records: Iterable[Record], name_of: Callable[[Record], str | None], size_of: Callable[[Record], int], most: int
+) -> list[tuple[str, list[Record]]]:
+    """The lines of some records: the `most` largest by their names, all others, and those without a name."""
+    found = list(records)
+    named = sorted((one for one in found if name_of(one) is not None), key=lambda one: (-size_of(one), name_of(one)))
+    lines = [(str(name_of(one)), [one]) for one in named[:most]]
+    lines += [(f"{len(named) - most:,} others", named[most:])] if len(named) > most else []
+    unnamed = [one for one in found if name_of(one) is None]
+    return [*lines, ("none", unnamed)] if unnamed else lines
 
 
 def table_of(

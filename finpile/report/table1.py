@@ -24,7 +24,7 @@ from itertools import groupby
 
 from finpile.report.figures import STEP_MYRIAD, Cell, choose_unit, count, name, percent, ratio
 from finpile.report.statistics import CorpusStatistics, SourceStatistics, SubSourceStatistics
-from finpile.report.table import Column, Row, RowKind, Table
+from finpile.report.table import Column, Line, Row, RowKind, Table, largest
 
 #: The total of a column has at least this number of units, so that rows have enough digits to differ.
 _LEAST_UNITS = 1000
@@ -62,50 +62,30 @@ class _Layout:
     parts: Mapping[tuple[str, str], Sequence[SubSourceStatistics]]
     """The sub-sources of the sources that have some."""
 
-    def cells(self, label: str, sums: _Sums, of_source: _Sums | None = None) -> tuple[Cell, ...]:
+    def line(self, label: str, sums: _Sums, of_source: _Sums | None = None) -> Line:
         """The cells of a row; `of_source` are the sums of the source of which it is a part."""
-        cells: tuple[Cell, ...] = (
-            name(label),
-            count(sums.docs, self.units.docs),
-            ratio(sums.chars, sums.docs, 0),
-            count(sums.chars, self.units.chars),
-            ratio(sums.chars, sums.tokens, 2),
-            count(sums.tokens, self.units.tokens),
-            percent(sums.tokens, self.total.tokens, 2),
-        )
+        total, units = self.total, self.units
+        line = {
+            Column("name", "Dataset"): name(label),
+            Column("num_docs", "Docs", _power(units.docs)): count(sums.docs, units.docs),
+            Column("chars_per_doc", "C/D"): ratio(sums.chars, sums.docs, 0),
+            Column("num_chars", "Chars", _power(units.chars)): count(sums.chars, units.chars),
+            Column("chars_per_token", "C/T"): ratio(sums.chars, sums.tokens, 2),
+            Column("num_tokens", "Toks", _power(units.tokens)): count(sums.tokens, units.tokens),
+            Column("token_percent", "T%"): percent(sums.tokens, total.tokens, 2),
+        }
         if self.parts:
-            cells = (*cells, Cell("") if of_source is None else percent(sums.tokens, of_source.tokens, 2))
-        if not self.has_mixture:
-            return cells
-        if of_source is not None:  # a mixture has weights by row
-            return (*cells, Cell(""), Cell(""), Cell(""))
-        return (
-            *cells,
-            count(sums.effective_tokens, self.units.effective_tokens),
-            ratio(sums.effective_tokens, sums.tokens, 2),
-            percent(sums.effective_tokens, self.total.effective_tokens, 2),
-        )
-
-    def columns(self) -> tuple[Column, ...]:
-        columns: tuple[Column, ...] = (
-            Column(key="name", title="Dataset"),
-            Column(key="num_docs", title="Docs", unit=_power(self.units.docs)),
-            Column(key="chars_per_doc", title="C/D"),
-            Column(key="num_chars", title="Chars", unit=_power(self.units.chars)),
-            Column(key="chars_per_token", title="C/T"),
-            Column(key="num_tokens", title="Toks", unit=_power(self.units.tokens)),
-            Column(key="token_percent", title="T%"),
-        )
-        if self.parts:
-            columns = (*columns, Column(key="source_token_percent", title="R%"))
-        if not self.has_mixture:
-            return columns
-        return (
-            *columns,
-            Column(key="num_effective_tokens", title="ET", unit=_power(self.units.effective_tokens)),
-            Column(key="epochs", title="E"),
-            Column(key="effective_token_percent", title="ET%"),
-        )
+            share = Cell("") if of_source is None else percent(sums.tokens, of_source.tokens, 2)
+            line[Column("source_token_percent", "R%")] = share
+        if self.has_mixture:
+            tokens, unit = sums.effective_tokens, units.effective_tokens
+            mixed = {
+                Column("num_effective_tokens", "ET", _power(unit)): count(tokens, unit),
+                Column("epochs", "E"): ratio(tokens, sums.tokens, 2),
+                Column("effective_token_percent", "ET%"): percent(tokens, total.effective_tokens, 2),
+            }
+            line |= mixed if of_source is None else dict.fromkeys(mixed, Cell(""))  # it has weights by row
+        return line
 
 
 def table1(statistics: CorpusStatistics) -> Table:
@@ -128,7 +108,7 @@ def table1(statistics: CorpusStatistics) -> Table:
             f"{_MIXTURE if layout.has_mixture else ''}"
             "Units other than one are in the header."
         ),
-        columns=layout.columns(),
+        columns=tuple(layout.line("", layout.total)),
         rows=tuple(rows),
         footnotes=tuple(_absent(statistics)),
     )
@@ -195,29 +175,18 @@ def _shared_names(groups: Sequence[Sequence[SourceStatistics]]) -> set[str]:
 
 
 def _source_rows(layout: _Layout, label: str, row: SourceStatistics, gap: bool = False) -> list[Row]:
-    line = Row(cells=layout.cells(label, _Sums.of([row])), group=row.dataset, indent=True, gap=gap)
+    line = Row.of(layout.line(label, _Sums.of([row])), group=row.dataset, indent=True, gap=gap)
     return [line, *_part_rows(layout, row)]
 
 
 def _part_rows(layout: _Layout, source: SourceStatistics) -> list[Row]:
     """The lines of the sub-sources of a source; the others than the largest are one line."""
-    parts = layout.parts.get((source.dataset, source.source), ())
-    named = sorted((part for part in parts if part.sub_source is not None), key=_part_order)
-    largest, rest = named[:MAX_PARTS], named[MAX_PARTS:]
-    unnamed = [part for part in parts if part.sub_source is None]
-    lines = [(str(part.sub_source), [part]) for part in largest]
-    lines += [(f"{len(rest):,} others", rest)] if rest else []
-    lines += [("none", unnamed)] if unnamed else []
-    whole = _Sums.of([source])
+    parts, whole = layout.parts.get((source.dataset, source.source), ()), _Sums.of([source])
     return [
-        Row(cells=layout.cells(label, _Sums.of(some), whole), kind=RowKind.PART, group=source.dataset, indent=True)
-        for label, some in lines
+        Row.of(layout.line(label, _Sums.of(some), whole), kind=RowKind.PART, group=source.dataset, indent=True)
+        for label, some in largest(parts, lambda part: part.sub_source, lambda part: part.num_tokens, MAX_PARTS)
     ]
 
 
-def _part_order(part: SubSourceStatistics) -> tuple[int, str]:
-    return (-part.num_tokens, part.sub_source or "")
-
-
 def _total(layout: _Layout, label: str, sources: Iterable[SourceStatistics], group: str = "") -> Row:
-    return Row(cells=layout.cells(label, _Sums.of(sources)), kind=RowKind.TOTAL, group=group, gap=True)
+    return Row.of(layout.line(label, _Sums.of(sources)), kind=RowKind.TOTAL, group=group, gap=True)

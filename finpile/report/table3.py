@@ -22,8 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile.errors import InputError
-from finpile.report.figures import NOTHING, STEP_THOUSAND, Cell, choose_unit, count, name, percent, ratio, unit_name
-from finpile.report.table import Column, Row, RowKind, Table
+from finpile.report.figures import STEP_THOUSAND, Cell, choose_unit, count, decimal, name, percent, ratio, unit_name
+from finpile.report.table import Column, Line, Row, RowKind, Table
 from finpile.report.tokenizers import CountingTokenizer
 
 _FORMAT_VERSION = 1
@@ -179,20 +179,15 @@ def efficiency(comparison: Comparison) -> Table:
     `Bits/byte` is tokens x log2(vocabulary) / bytes: the size of the text if every token takes log2(vocabulary) bits
     (BloombergGPT §2.3).
     """
-    titles = ("Vocabulary", "Tokens", "Chars/tok", "Bytes/tok", "Bits/byte", "White space", "Unknown", "Altered docs")
-    keys = (
-        "vocab_size", "num_tokens", "chars_per_token", "bytes_per_token", "bits_per_byte",
-        "num_whitespace", "num_unknown", "num_altered",
-    )  # fmt: skip
-    columns = [Column(key=key, title=title) for key, title in zip(keys, titles, strict=True)]
     total = comparison.total
     pairs = zip(comparison.tokenizers, total.counts, strict=True)
+    lines = [_efficiency(facts, made, total) for facts, made in pairs]
     return Table(
         name="table3_efficiency",
         title="Tokenizers",
         caption=f"The same tokenizers over all {total.num_docs:,} documents ({total.num_bytes:,} bytes).",
-        columns=(Column(key="name", title="Tokenizer"), *columns),
-        rows=tuple(Row(cells=_efficiency_cells(facts, made, total)) for facts, made in pairs),
+        columns=tuple(lines[0]),
+        rows=tuple(map(Row.of, lines)),
     )
 
 
@@ -282,20 +277,19 @@ def _token_cells(row: ComparedSource, exponent: int) -> list[Cell]:
     return [*cells, count(reference.num_tokens, exponent)]
 
 
-def _efficiency_cells(facts: TokenizerFacts, made: TokenCount, total: ComparedSource) -> tuple[Cell, ...]:
+def _efficiency(facts: TokenizerFacts, made: TokenCount, total: ComparedSource) -> Line:
     bits = made.num_tokens * math.log2(facts.vocab_size)
-    bits_per_byte = Cell(f"{bits / total.num_bytes:.3f}", bits / total.num_bytes) if total.num_bytes else Cell(NOTHING)
-    return (
-        name(facts.name),
-        count(facts.vocab_size),
-        count(made.num_tokens),
-        ratio(total.num_chars, made.num_tokens, 2),
-        ratio(total.num_bytes, made.num_tokens, 2),
-        bits_per_byte,
-        count(made.num_whitespace),
-        count(made.num_unknown),
-        count(made.num_altered),
-    )
+    return {
+        Column("name", "Tokenizer"): name(facts.name),
+        Column("vocab_size", "Vocabulary"): count(facts.vocab_size),
+        Column("num_tokens", "Tokens"): count(made.num_tokens),
+        Column("chars_per_token", "Chars/tok"): ratio(total.num_chars, made.num_tokens, 2),
+        Column("bytes_per_token", "Bytes/tok"): ratio(total.num_bytes, made.num_tokens, 2),
+        Column("bits_per_byte", "Bits/byte"): decimal(bits / total.num_bytes if total.num_bytes else None, ".3f"),
+        Column("num_whitespace", "White space"): count(made.num_whitespace),
+        Column("num_unknown", "Unknown"): count(made.num_unknown),
+        Column("num_altered", "Altered docs"): count(made.num_altered),
+    }
 
 
 def footnotes(comparison: Comparison) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ Source: https://huggingface.co/docs/hub/datasets-cards, https://huggingface.co/d
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import yaml
@@ -18,7 +18,7 @@ from finpile.report.dataset_card.facts import CardFacts
 from finpile.report.figures import count, name
 from finpile.report.licenses import licenses_table
 from finpile.report.render import escape_markdown, to_markdown
-from finpile.report.table import Column, Row, RowKind, Table
+from finpile.report.table import Column, Line, Row, RowKind, Table
 
 #: The upper bounds of the Hub's `size_categories`, and their names.
 _SIZES = (
@@ -124,32 +124,30 @@ def _sources(facts: CardFacts) -> Table:
     for file in facts.documents:
         row = (file["dataset"], file["source"])
         text_bytes[row] = text_bytes.get(row, 0) + file["text_bytes"]
-    rows = [
-        Row(
-            cells=(
-                name(f"{row['dataset']}: {row['source']}"),
-                count(row["train"]),
-                count(row["held_out"]),
-                count(text_bytes.get((row["dataset"], row["source"]), 0)),
-            )
-        )
+    lines = [
+        _line(f"{row['dataset']}: {row['source']}", row, text_bytes.get((row["dataset"], row["source"]), 0))
         for row in facts.rows
     ]
-    total = (name("Total"), count(facts.total("train")), count(facts.total("held_out")), count(facts.text_bytes))
+    totals = {"train": facts.total("train"), "held_out": facts.total("held_out")}
+    total = _line("Total", totals, facts.text_bytes)
     after = facts.config["heldout"]["after"]
     return Table(
         name="sources",
         title="Sources",
         caption="Documents of each split, and bytes of their texts."
         + (f" Documents after {after} are held out." if after else ""),
-        columns=(
-            Column(key="source", title="Source"),
-            Column(key="train", title="Train"),
-            Column(key="heldout", title="Held out"),
-            Column(key="text_bytes", title="Bytes"),
-        ),
-        rows=(*rows, Row(cells=total, kind=RowKind.TOTAL)),
+        columns=tuple(total),
+        rows=(*map(Row.of, lines), Row.of(total, kind=RowKind.TOTAL)),
     )
+
+
+def _line(label: str, documents: Mapping[str, int], text_bytes: int) -> Line:
+    return {
+        Column("source", "Source"): name(label),
+        Column("train", "Train"): count(documents["train"]),
+        Column("heldout", "Held out"): count(documents["held_out"]),
+        Column("text_bytes", "Bytes"): count(text_bytes),
+    }
 
 
 def _removed(facts: CardFacts) -> Table:
@@ -160,6 +158,6 @@ def _removed(facts: CardFacts) -> Table:
         title="Removed documents",
         caption=f"Of {facts.total('read'):,} documents and records that were read, by stage. Removed bytes, those of "
         f"spans too: {facts.total('removed_bytes'):,}.",
-        columns=(Column(key="stage", title="Stage"), Column(key="num_docs", title="Documents")),
+        columns=(Column("stage", "Stage"), Column("num_docs", "Documents")),
         rows=tuple(Row(cells=(name(stage), count(number))) for stage, number in counted),
     )

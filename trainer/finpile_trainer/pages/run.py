@@ -13,7 +13,7 @@ from finpile import storage
 from finpile.report.charts.lines import Line, LineChart
 from finpile.report.charts.svg import SERIES, series_colour
 from finpile.report.figures import NOTHING
-from finpile.report.html import html_page
+from finpile.report.html import html_page, links, tiles
 from finpile.report.render import to_html
 from finpile_trainer.pages.tables import (
     events_table,
@@ -61,8 +61,8 @@ def run_page(
     ]
     tables = (interventions_table(settings), models_table(events, heldout), events_table(events))
     sections += [to_html(table) for table in tables if table.rows]
-    links = ("config.json", "losses.jsonl", "loss.svg", "chronicle.md", *(["heldout.jsonl"] if heldout else []))
-    sections.append(f"<p class=links>{' '.join(f'<a href={name}>{name}</a>' for name in links)}</p>")
+    files = ("config.json", "losses.jsonl", "loss.svg", "chronicle.md", *(["heldout.jsonl"] if heldout else []))
+    sections.append(links({name: name for name in files}))
     shards = html.escape(train["tokens"])
     lead = f"<p>Preset <code>{html.escape(train['preset'])}</code> on <code>{shards}</code>.</p>"
     name = str(train["out"]).rstrip("/").rpartition("/")[2]
@@ -73,16 +73,16 @@ def _tiles(
     train: dict[str, Any], records: Sequence[LossRecord], heldout: Sequence[HeldoutRecord], events: Sequence[Any]
 ) -> str:
     last, rate = records[-1], total_speed(events)["tokens_per_second"]
-    figures = {
-        "step": f"{last.step:,} of {train['steps']:,}",
-        "tokens": f"{last.tokens:,}",
-        "training loss": f"{last.loss:.4f}",
-        "held-out loss": f"{heldout[-1].loss:.4f}" if heldout else NOTHING,
-        "tokens per second": NOTHING if rate is None else f"{rate:,.0f}",
-        "loss spikes": f"{sum(entry['event'] == 'rollback' for entry in events):,}",
-    }
-    tiles = "".join(f"<div><dt>{label}</dt><dd>{value}</dd></div>" for label, value in figures.items())
-    return f"<dl class=tiles>{tiles}</dl>"
+    return tiles(
+        {
+            "step": f"{last.step:,} of {train['steps']:,}",
+            "tokens": f"{last.tokens:,}",
+            "training loss": f"{last.loss:.4f}",
+            "held-out loss": f"{heldout[-1].loss:.4f}" if heldout else NOTHING,
+            "tokens per second": NOTHING if rate is None else f"{rate:,.0f}",
+            "loss spikes": f"{sum(entry['event'] == 'rollback' for entry in events):,}",
+        }
+    )
 
 
 def _source_chart(heldout: Sequence[HeldoutRecord]) -> str:
