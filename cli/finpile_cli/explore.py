@@ -57,6 +57,15 @@ _LISTED = 500
     metavar="RUN",
     help="A training run of `finpile train`: the pages have its curves. May be repeated.",
 )
+@click.option(
+    "--beside",
+    "tokenizers",
+    type=PathOrUrl(),
+    multiple=True,
+    metavar="TOKENIZER",
+    help="Another tokenizer that encodes in the pages beside the build's: FinPile's, GPT-2's, or a byte-level "
+    "tokenizer.json with the pretokens of GPT-2. May be repeated.",
+)
 @click.option("--serve", is_flag=True, help="Show the pages of all rows and texts on this machine, until Ctrl-C.")
 @click.option("--port", type=click.IntRange(0, 65535), help="With --serve: the port.  [default: one that is free]")
 @json_option
@@ -67,6 +76,7 @@ def explore_command(
     pairs: int,
     against: str | None,
     runs: tuple[str, ...],
+    tokenizers: tuple[str, ...],
     serve: bool,
     port: int | None,
     as_json: bool,
@@ -83,8 +93,8 @@ def explore_command(
     """
     from finpile.explorer import write_explorer
 
-    if serve and (against is not None or pairs or runs):
-        raise ConfigError("--against, --pairs and --run are for static pages: leave out --serve")
+    if serve and (against is not None or pairs or runs or tokenizers):
+        raise ConfigError("--against, --pairs, --run and --beside are for static pages: leave out --serve")
     if serve:
         _serve(Console(as_json), out, port or 0)
         return
@@ -95,7 +105,14 @@ def explore_command(
     console = Console(as_json)
     with console.progress("reading", unit="B") as advance:
         written = write_explorer(
-            out, samples=samples, rows=rows, pairs=pairs, against=against, runs=runs, advance=advance
+            out,
+            samples=samples,
+            rows=rows,
+            pairs=pairs,
+            against=against,
+            runs=runs,
+            tokenizers=tokenizers,
+            advance=advance,
         )
     texts = f"texts of {written.num_texts:,} documents" if written.num_texts else "no texts"
     console.line(f"{written.num_files:,} files, {quantity(written.num_bytes, 'B')}, {texts}")

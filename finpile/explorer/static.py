@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from finpile import storage
+from finpile.explorer.beside import beside
 from finpile.explorer.changes import changes
 from finpile.explorer.corpus import Corpus, records, summarise
 from finpile.explorer.counts import sample
@@ -45,6 +46,7 @@ def write_explorer(
     pairs: int = 0,
     against: str | None = None,
     runs: Sequence[str] = (),
+    tokenizers: Sequence[str] = (),
     advance: Advance = lambda amount: None,
 ) -> Written:
     """Writes the pages of the build in `out`, a folder or URL, and returns what was written.
@@ -53,11 +55,13 @@ def write_explorer(
     many of each, those of the copies that were kept instead, and titles; without, they have no text. All are chosen by
     their ids, which are digests. With `pairs`, they have pairs of
     documents that are barely not near duplicates (`finpile.explorer.pairs`), of that many of each dataset. With
-    `against`, another build, they have what changed since that one. Texts that were
-    taken down are in no file that this reads.
+    `against`, another build, they have what changed since that one, and with `tokenizers` those that encode beside the
+    build's own. Texts that were taken down are in no file that this reads.
 
-    Raises: InputError if OUT holds no finished build; IntegrityError if a file is missing or damaged.
+    Raises: InputError if OUT holds no finished build, or the pages do not have the kind of a tokenizer; IntegrityError
+    if a file is missing or damaged.
     """
+    others = beside(tokenizers)
     corpus = Corpus.open(out)
     documents, removals = _Listed(["source", "split"], rows, samples), _Listed(["source", "reason"], rows, samples)
     summary = summarise(corpus, documents.add, removals.add, advance)
@@ -76,7 +80,10 @@ def write_explorer(
         "has_vocabulary": pieces is not None,
         "pairs": close,
         "runs": read_runs(runs),
+        "beside": [other["name"] for other in others],
     }
+    for number, other in enumerate(others):
+        written.add(f"data/beside-{number}.js", data_script(f"beside-{number}", other))
     if pieces is not None:
         written.add("data/vocabulary.js", data_script("vocabulary", pieces))
     written.add("data/summary.js", data_script("summary", summary))

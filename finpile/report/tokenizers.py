@@ -160,7 +160,8 @@ class HuggingFaceTokenizer(_IdTokenizer):
         tokenizer.no_padding()
         tokenizer.encode_special_tokens = True
         self._tokenizer = tokenizer
-        self._settings = json.loads(tokenizer.to_str())
+        self.settings: dict[str, Any] = json.loads(tokenizer.to_str())
+        """The tokenizer as `tokenizer.json` has it."""
         self._added = tokenizer.get_added_tokens_decoder()
         self.unknown_id = self._unknown()
 
@@ -195,7 +196,7 @@ class HuggingFaceTokenizer(_IdTokenizer):
             return shown.encode()
         if self._byte_of and self._byte_of.keys() >= set(shown):
             return bytes(map(self._byte_of.__getitem__, shown))
-        if self._settings["model"].get("byte_fallback") and _BYTE_PIECE.fullmatch(shown):
+        if self.settings["model"].get("byte_fallback") and _BYTE_PIECE.fullmatch(shown):
             return bytes.fromhex(shown[3:5])
         return (shown.replace(_SPACE_MARK, " ") if _SPACE_MARK in shown else self.decode([[token_id]])[0]).encode()
 
@@ -204,12 +205,12 @@ class HuggingFaceTokenizer(_IdTokenizer):
         """The byte of each character of a byte-level vocabulary; empty if the vocabulary is of text."""
         from finpile_tokenizer.export import byte_alphabet
 
-        if '"ByteLevel"' not in json.dumps(self._settings["decoder"]):
+        if '"ByteLevel"' not in json.dumps(self.settings["decoder"]):
             return {}
         return {character: byte for byte, character in byte_alphabet().items()}
 
     def _unknown(self) -> int | None:
-        model = self._settings["model"]
+        model = self.settings["model"]
         if model.get("unk_id") is not None:
             return int(model["unk_id"])
         token = model.get("unk_token")
@@ -285,6 +286,12 @@ class OwnTokenizer:
         from finpile_tokenizer.model import END_OF_TEXT
 
         return (*self._tokenizer.vocabulary.pieces.to_pylist(), END_OF_TEXT.encode())
+
+    @property
+    def log_probs(self) -> npt.NDArray[np.float64]:
+        """Natural logarithms, of each piece but the end of text."""
+        found: npt.NDArray[np.float64] = self._tokenizer.vocabulary.log_probs
+        return found
 
     @property
     def control_ids(self) -> frozenset[int]:

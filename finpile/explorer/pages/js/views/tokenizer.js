@@ -3,6 +3,7 @@
 import { count, fill, h, plural, share, table, titled } from "../dom.js";
 import { load } from "../data.js";
 import { columns } from "../charts.js";
+import { BytePairs } from "../byte_pairs.js";
 import { Unigram, shownPiece } from "../unigram.js";
 
 const EXAMPLE = "Net income rose 12.5% to $3.41 billion, the company said in its Form 10-Q.\nÖl fiel am Montag. 原油は月曜日に下落した。";
@@ -25,23 +26,52 @@ export const tokenizer = {
 };
 
 function playground(context, { unigram }) {
-  const answer = h("div", { class: "tokens", tabindex: "0", role: "region", "aria-label": "Pieces of the text" });
-  const sums = h("p", { class: "sum", role: "status" });
-  const ids = h("code", { class: "ids" });
-  const show = (text) => {
-    const found = unigram.encode(text);
-    const size = new TextEncoder().encode(text).length;
-    fill(sums, h("b", {}, plural(found.length, "token")), ", ", h("b", {}, plural(size, "byte")), found.length ? `, ${(size / found.length).toFixed(2)} bytes per token` : "");
-    fill(answer, found.slice(0, MOST_SHOWN).map((id, at) => h("span", { class: `piece p${at % 4}`, title: `id ${id}, log probability ${unigram.scores[id]}` }, visible(unigram.shown(id)))));
-    fill(ids, found.slice(0, MOST_SHOWN).join(" "));
-  };
+  const others = context.summary.beside || [];
+  const own = encoding(unigram, "Pieces of the text", (id) => `, log probability ${unigram.scores[id]}`);
+  const shown = [own];
+  const show = (text) => shown.forEach((each) => each.show(text));
   const text = context.filters.text ?? EXAMPLE;
   const area = h("textarea", { id: "text", rows: "5", spellcheck: "false", oninput: () => show(area.value) });
   area.value = text;
   area.addEventListener("change", () => history.replaceState(null, "", context.with({ text: area.value.slice(0, 2000) })));
   show(text);
-  return h("section", { class: "playground" }, h("label", { for: "text" }, "Text"), area, sums, answer,
-    h("details", {}, h("summary", {}, "Ids"), ids));
+  const places = others.map((name, number) => {
+    const place = h("section", {}, h("h3", {}, name), h("p", { class: "soft" }, "Reading the vocabulary …"));
+    openOther(number).then((encoder) => {
+      const other = encoding(encoder, `Pieces of ${name}`);
+      shown.push(other);
+      fill(place, h("h3", {}, name), other.parts);
+      other.show(area.value);
+    }, (error) => fill(place, h("p", { role: "alert" }, error.message)));
+    return place;
+  });
+  return h("section", { class: "playground" }, h("label", { for: "text" }, "Text"), area,
+    others.length ? h("h3", {}, "This build") : null, own.parts, places);
+}
+
+const openedOthers = new Map();
+
+/** The encoder of another tokenizer, made once. */
+function openOther(number) {
+  if (!openedOthers.has(number)) {
+    openedOthers.set(number, load(`beside-${number}`).then((data) => data.kind === "unigram" ? new Unigram(data) : new BytePairs(data)));
+  }
+  return openedOthers.get(number);
+}
+
+/** What one tokenizer makes of the text: the sums, the pieces, and the ids. */
+function encoding(encoder, label, note = () => "") {
+  const answer = h("div", { class: "tokens", tabindex: "0", role: "region", "aria-label": label });
+  const sums = h("p", { class: "sum", role: "status" });
+  const ids = h("code", { class: "ids" });
+  const show = (text) => {
+    const found = encoder.encode(text);
+    const size = new TextEncoder().encode(text).length;
+    fill(sums, h("b", {}, plural(found.length, "token")), ", ", h("b", {}, plural(size, "byte")), found.length ? `, ${(size / found.length).toFixed(2)} bytes per token` : "");
+    fill(answer, found.slice(0, MOST_SHOWN).map((id, at) => h("span", { class: `piece p${at % 4}`, title: `id ${id}${note(id)}` }, visible(encoder.shown(id)))));
+    fill(ids, found.slice(0, MOST_SHOWN).join(" "));
+  };
+  return { show, parts: [sums, answer, h("details", {}, h("summary", {}, "Ids"), ids)] };
 }
 
 /** Line ends and tabs as signs, so that they are seen. */
