@@ -22,6 +22,7 @@ from finpile_cli.main import finpile
 from finpile import __version__
 from finpile.config import CorpusConfig, FilterConfig, load_config
 from finpile.config.strict_yaml import settings
+from finpile.plugins.engine import ENGINES
 from finpile.plugins.filter import FILTERS
 from finpile.plugins.format import FORMATS
 from finpile.plugins.stages import ledger_stages
@@ -34,7 +35,6 @@ ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text()
 PAGES = ["README.md", "CONTRIBUTING.md", "tokenizer/README.md", *sorted(p.name for p in (ROOT / "docs").glob("*.md"))]
 PAGES = [page if (ROOT / page).exists() else f"docs/{page}" for page in PAGES]
-RUNNERS = ("local", "spark", "flink", "dataflow")
 _FENCE = re.compile(
     r"(<!-- not run: (?P<why>[^>]+) -->\n)?^```(?P<kind>\w+)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE
 )
@@ -329,7 +329,7 @@ def test_code_cites_decisions_that_exist() -> None:
 # --- engines ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("runner", RUNNERS)
+@pytest.mark.parametrize("runner", ENGINES.built_in)
 def test_option_files_hold_options_that_beam_knows(runner: str, caplog: pytest.LogCaptureFixture) -> None:
     folder = ROOT / "pipelines" / "runners"
     assert f"({runner}.args)" in (folder / f"{runner}.md").read_text()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import click
 
+from finpile.plugins.engine import ENGINES, LOCAL
 from finpile_cli.option_groups import grouped
 
 if TYPE_CHECKING:
@@ -62,28 +63,29 @@ class BeamOptionsLast(click.Command):
 class Placement:
     """Where the pipelines of a command run."""
 
-    runner: Any
+    runner: str
     workers: int | None
     transport: Any
 
     @property
     def is_local(self) -> bool:
-        return bool(self.runner == "local")
+        return self.runner == LOCAL  # an engine that is looked up is imported, and Beam with it
 
     def engine(self, display: Display) -> Engine:
         """The engine, with `display` as its watcher; Beam's options are those after `--`."""
         from finpile_pipelines.runner.beam_parts import changed
         from finpile_pipelines.runner.engine import Engine
 
-        for message in changed(self.runner):
-            display.line(f"warning: {message}", style="yellow")
-        return Engine(
+        engine = Engine(
             runner=self.runner,
             num_workers=self.workers or os.cpu_count() or 1,
             beam_args=click.get_current_context().meta["beam_options"],
             transport=self.transport,
             watch=display.watch,
         )
+        for message in changed(engine.type.parts):
+            display.line(f"warning: {message}", style="yellow")
+        return engine
 
 
 class Again(TypedDict):
@@ -100,8 +102,8 @@ placement_options = grouped(
     (
         click.option(
             "--runner",
-            type=click.Choice(["local", "spark", "flink", "dataflow"]),
-            default="local",
+            type=click.Choice(ENGINES.names()),
+            default=LOCAL,
             show_default=True,
             help="Where the pipelines run; all but local take their settings after `--`.",
         ),

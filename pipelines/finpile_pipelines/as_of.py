@@ -31,10 +31,10 @@ from finpile.plugins import stages
 from finpile.plugins.stages import DEDUPLICATED
 from finpile_pipelines.as_of_stages import DayStages
 from finpile_pipelines.build import load
+from finpile_pipelines.engines.local import preload
 from finpile_pipelines.out_folder import OutFolder, check_kind, check_later_stages, forget_stages
 from finpile_pipelines.runner import kernels
 from finpile_pipelines.runner.engine import Engine
-from finpile_pipelines.runner.local import preload
 from finpile_pipelines.runner.owner import owned
 from finpile_pipelines.stage import Context, Sizes, Stage
 from finpile_pipelines.stage_runner import Listener, StageDamagedError, StageEvent, StageRunner, teller

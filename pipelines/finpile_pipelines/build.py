@@ -17,6 +17,7 @@ from finpile.output.layout import Layout
 from finpile.output.lock import hold
 from finpile.plugins import stages
 from finpile.plugins.stages import DEDUPLICATED, Algorithm
+from finpile_pipelines.engines.local import preload
 from finpile_pipelines.executors.stage import stage_of
 from finpile_pipelines.out_folder import (
     OutFolder,
@@ -28,7 +29,6 @@ from finpile_pipelines.out_folder import (
 )
 from finpile_pipelines.runner import kernels
 from finpile_pipelines.runner.engine import Engine
-from finpile_pipelines.runner.local import preload
 from finpile_pipelines.runner.owner import owned
 from finpile_pipelines.stage import Context, Sizes, Stage
 from finpile_pipelines.stage_runner import Listener, StageDamagedError, StageEvent, StageRunner, teller
@@ -75,7 +75,7 @@ def build(
                 folder.claim("--fresh runs every stage again")
                 check_takedowns(layout, takedowns_to)
                 forget_stages(layout)
-            local_stages = table.values() if engine.runner == "local" else ()
+            local_stages = table.values() if not engine.runs_jobs else ()
             groups = [group for stage in local_stages for group in stage.kernels(config)]
             with kernels.Compilation(groups, engine.num_workers) as compilation:
                 runner = StageRunner(layout, folder, listen, engine.watch, compilation.start)

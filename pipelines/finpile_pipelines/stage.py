@@ -226,7 +226,7 @@ def sized_engine(context: Context, work: Work | None, releases_lock: bool = Fals
     A small corpus is processed by this process alone, whatever the number of workers.
     """
     engine, sizes = context.engine, context.sizes
-    if engine.runner != "local":
+    if engine.runs_jobs:
         return engine
     if _corpus_bytes(context, work) < sizes.small_bytes:
         return replace(engine, num_workers=1)

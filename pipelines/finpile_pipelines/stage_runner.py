@@ -19,10 +19,10 @@ from finpile.output.manifest import CHECKSUM, MANIFEST_VERSION, checksum_of, wri
 from finpile.output.stage_record import StageRecord, fingerprint
 from finpile.report.dataset_card import write_card
 from finpile.version import __version__
+from finpile_pipelines.engines.local import memory_bytes, preload, workers_cpu_seconds
 from finpile_pipelines.out_folder import OutFolder
 from finpile_pipelines.progress import Progress, Watch
 from finpile_pipelines.runner import kernels
-from finpile_pipelines.runner.local import memory_bytes, preload, workers_cpu_seconds
 from finpile_pipelines.runner.usage import USED
 from finpile_pipelines.stage import Context, Stage, sized_engine
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import psutil
 import pytest
+from finpile_pipelines.engines import local
 from finpile_pipelines.progress import Progress
-from finpile_pipelines.runner import kernels, local
+from finpile_pipelines.runner import kernels
 from finpile_pipelines.runner.kernels import Compilation
 from finpile_pipelines.stage import Context, Sizes, Work, sized_engine
 

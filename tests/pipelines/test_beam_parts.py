@@ -16,16 +16,19 @@ from apache_beam.options import pipeline_options
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.transforms import core
 from finpile_pipelines.build import build
-from finpile_pipelines.runner import beam_parts, in_process, local, portable
+from finpile_pipelines.engines import local
+from finpile_pipelines.runner import beam_parts, in_process
 from finpile_pipelines.runner.beam_caches import install_caches
-from finpile_pipelines.runner.beam_parts import PARTS, Part, changed, is_tested
+from finpile_pipelines.runner.beam_parts import Part, changed, is_tested
 from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.runner.portable import PortableEngine
 from finpile_pipelines.stage import Sizes
 
 from finpile import storage
 from finpile.config import load_config
+from finpile.plugins.engine import ENGINES
 
-_ALL = sorted({part for parts in PARTS.values() for part in parts}, key=lambda part: part.place)
+_ALL = sorted({part for name in ENGINES.built_in for part in ENGINES.get(name).parts}, key=lambda part: part.place)
 _FLAGS = [
     [],
     ["--direct_num_workers=3", "--experiments=a", "--experiments=b"],
@@ -59,9 +62,7 @@ def test_the_installed_part_is_the_tested_one(part: Part) -> None:
 def test_a_missing_part_is_not_used(place: str) -> None:
     part = Part(place=place, source="ab", use="", without="it is slower")
     assert not is_tested(part)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(PARTS, "local", (part,))
-        (message,) = changed("local")
+    (message,) = changed([part])
     assert message.startswith("apache-beam 2.77") and message.endswith("so it is slower")
 
 
@@ -133,7 +134,7 @@ def _sums(pipeline: beam.Pipeline, url: str) -> None:
     _ = texts | beam.Map(lambda found: storage.write_json(url, sorted(found)) or 0)
 
 
-@pytest.mark.parametrize("part", PARTS["local"], ids=lambda part: part.place.partition(":")[2])
+@pytest.mark.parametrize("part", ENGINES.get("local").parts, ids=lambda part: part.place.partition(":")[2])
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_pipeline_gives_the_same_without_each_part(
     part: Part, workers: int, without: Callable[..., None], tmp_path: Path
@@ -164,6 +165,8 @@ def test_a_build_without_any_part_has_the_same_bytes(
 
 @pytest.mark.parametrize("runner", ["spark", "flink"])
 def test_job_servers_are_those_of_beam_if_a_part_has_changed(runner: str, without: Callable[..., None]) -> None:
-    assert type(portable._runner(runner)).__module__ == "finpile_pipelines.runner.portable"
+    engine = ENGINES.get(runner)
+    assert isinstance(engine, PortableEngine)
+    assert type(engine.runner_here()).__module__ == f"finpile_pipelines.engines.{runner}"
     without(beam_parts.JAVA_COMMAND)
-    assert type(portable._runner(runner)).__module__.startswith("apache_beam.")
+    assert type(engine.runner_here()).__module__.startswith("apache_beam.")

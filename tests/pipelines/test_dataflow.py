@@ -28,7 +28,7 @@ from apache_beam.portability import python_urns
 from apache_beam.portability.api import beam_runner_api_pb2
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from finpile_pipelines.build import Sizes, build
-from finpile_pipelines.runner import dataflow
+from finpile_pipelines.engines import dataflow
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.runner.owner import owned
 

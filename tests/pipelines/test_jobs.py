@@ -27,6 +27,7 @@ from finpile_pipelines.runner.owner import owned
 from finpile import storage
 from finpile.errors import ConfigError, RunError
 from finpile.output.layout import Layout
+from finpile.plugins.engine import ENGINES, EngineType, Run
 from finpile.storage.write_guard import guarded
 
 _ENDPOINT = "--job_endpoint=localhost:1"
@@ -125,10 +126,10 @@ def test_jobs_on_a_job_server_that_is_gone_write_no_more(layout: Layout) -> None
 
 
 def test_dataflow_that_does_not_answer_is_refused(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
-    def end_jobs(beam_args: Any, run: str) -> None:
+    def end_jobs(*_: Any) -> None:
         raise OSError("no credentials")
 
-    monkeypatch.setattr(owner.dataflow, "end_jobs", end_jobs)
+    monkeypatch.setattr(type(ENGINES.get("dataflow")), "end_jobs", end_jobs)
     storage.write_json(f"{layout.root}/.work/run.json", {"run": "ab12", "runner": "dataflow", "endpoint": ""})
     expected = r"name ends with ab12, may be running.*gcloud dataflow jobs cancel"
     with pytest.raises(ConfigError, match=expected), owned(layout, Engine()):
@@ -270,12 +271,12 @@ def test_workers_report_their_cpu_time_and_their_largest_memory(
 def test_the_first_job_of_a_process_compares(monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[bool] = []
 
-    def run(label: str, construct: Callable[[beam.Pipeline], None], *_: Any) -> None:
+    def run(engine: EngineType, given: Run) -> None:
         pipeline = beam.Pipeline(options=PipelineOptions([]))
-        construct(pipeline)
+        given.construct(pipeline)
         compared.append("CompareVersions" in str(pipeline.to_runner_api()))
 
-    monkeypatch.setattr("finpile_pipelines.runner.portable.run", run)
+    monkeypatch.setattr(type(ENGINES.get("spark")), "run", run)
     monkeypatch.setattr(engines, "_COMPARED", set())
     for engine in (_CLUSTER, _CLUSTER, dataclasses.replace(_CLUSTER, beam_args=("--job_endpoint=localhost:2",))):
         engine.run("a", lambda pipeline: None)

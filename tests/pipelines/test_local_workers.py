@@ -18,9 +18,9 @@ import psutil
 import pytest
 from apache_beam.runners.worker.statesampler import DEFAULT_SAMPLING_PERIOD_MS, StateSampler
 from apache_beam.utils.counters import CounterFactory
+from finpile_pipelines.engines import local
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import Progress
-from finpile_pipelines.runner import local
 from finpile_pipelines.runner.engine import Engine
 
 from finpile import storage
@@ -38,7 +38,7 @@ import os, signal, sys, time
 import apache_beam as beam
 from finpile.config import load_config
 from finpile.errors import FinpileError
-from finpile_pipelines.runner import local
+from finpile_pipelines.engines import local
 from finpile_pipelines.build import build
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.runner.engine import Engine

@@ -11,9 +11,10 @@ import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.portability import common_urns
 from finpile_pipelines.build import build
+from finpile_pipelines.engines import local
 from finpile_pipelines.exchange.passed import Passed
 from finpile_pipelines.exchange.tasks import After, Gather, PlannedTasks, Tasks
-from finpile_pipelines.runner import in_process, local
+from finpile_pipelines.runner import in_process
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.stage import Sizes
 

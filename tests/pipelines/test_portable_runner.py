@@ -18,17 +18,24 @@ import pytest
 from apache_beam.options.pipeline_options import FlinkRunnerOptions, PipelineOptions, PortableOptions
 from apache_beam.utils.subprocess_server import JavaJarServer
 from finpile_pipelines.build import build
-from finpile_pipelines.runner import portable
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.runner.job_servers import job_server_of
+from finpile_pipelines.runner.portable import PortableEngine
 
 from finpile.config import load_config
 from finpile.errors import ConfigError, RunError
+from finpile.plugins.engine import ENGINES, Run
 
 Snapshot = Callable[[Path], dict[str, bytes]]
 _SERVICE = "apache_beam.runners.portability.local_job_service_main"
 PATIENCE_SECONDS = 300
 _POOL = "apache_beam.runners.worker.worker_pool_main"
+
+
+def _portable(name: str) -> PortableEngine:
+    engine = ENGINES.get(name)
+    assert isinstance(engine, PortableEngine)
+    return engine
 
 
 def free_port() -> int:
@@ -107,7 +114,7 @@ def test_a_job_service_runs_every_stage_filters_with_files_and_a_mixture(
 
 def test_options_after_the_dashes_override_those_of_an_embedded_engine() -> None:
     given = ["--flink_version=2.0", "--parallelism=7"]
-    options = PipelineOptions([*portable.default_args("flink", 3), *given])
+    options = PipelineOptions([*_portable("flink").default_args(3), *given])
     assert options.view_as(FlinkRunnerOptions).flink_version == "2.0"
     assert int(options.get_all_options()["parallelism"]) == 7
     assert int(options.view_as(PortableOptions).sdk_worker_parallelism) == 3
@@ -134,11 +141,11 @@ def test_an_absent_job_server_is_reported_in_one_line() -> None:
 def test_an_installed_job_server_is_started(runner: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("FINPILE_ENGINES", str(tmp_path))
     option = f"--{runner}_job_server_jar="
-    assert not [arg for arg in portable.default_args(runner, 1) if arg.startswith(option)]
+    assert not [arg for arg in _portable(runner).default_args(1) if arg.startswith(option)]
     jar = job_server_of(runner)
     jar.parent.mkdir()
     jar.touch()
-    assert f"{option}{jar}" in portable.default_args(runner, 1)
+    assert f"{option}{jar}" in _portable(runner).default_args(1)
 
 
 def test_a_job_server_that_cannot_be_fetched_is_reported_with_the_remedy(
@@ -153,8 +160,16 @@ def test_a_job_server_that_cannot_be_fetched_is_reported_with_the_remedy(
 
     monkeypatch.setattr(JavaJarServer, "local_jar", fetch)
     expected = r"^stage asking: .* its flink job server \(https://host/server.jar\): .*--flink_job_server_jar=FILE"
+    run = Run(
+        label="asking",
+        construct=lambda pipeline: None,
+        job_name="finpile-asking",
+        num_workers=1,
+        threads=False,
+        beam_args=(),
+    )
     with pytest.raises(RunError, match=expected):
-        portable.run("asking", lambda pipeline: None, "flink", 1, (), "finpile-asking")
+        _portable("flink").run(run)
 
 
 _KILLED_DURING_A_TASK = """

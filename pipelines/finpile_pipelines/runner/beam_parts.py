@@ -1,7 +1,7 @@
 """The parts of Beam that are replaced or used although they are private, and the version of each that is tested.
 
 A part is in use if its source is the one that is tested. If it is missing or changed, Beam's own way is used, which
-gives the same results: `PARTS` says what it costs.
+gives the same results: `Part.without` says what it costs.
 
 Source: apache_beam 2.77.0. Decision: docs/decisions/0076-private-parts-of-beam.md.
 """
@@ -143,13 +143,6 @@ DATAFLOW_JOBS = Part(
 #: What worker processes need, and a pipeline in this process.
 PROCESSES = (SERVERS, WORKER_LOGS, CHANNELS, WORKER_THREADS)
 IN_PROCESS = (SIDE_INPUT, SINGLETON, ARGUMENTS, PARAMETERS)
-#: By runner: the parts that it uses.
-PARTS: dict[str, tuple[Part, ...]] = {
-    "local": (VIEWS, SIGNATURES, SAMPLING, *PROCESSES, *IN_PROCESS),
-    "spark": (SPARK_SERVER, JAVA_COMMAND),
-    "flink": (FLINK_SERVER, JAVA_COMMAND),
-    "dataflow": (DATAFLOW_JOBS,),
-}
 
 
 @cache
@@ -162,14 +155,14 @@ def are_tested(parts: Iterable[Part]) -> bool:
     return all(map(is_tested, parts))
 
 
-def changed(runner: str) -> list[str]:
-    """A message for each part of a runner that is not used."""
+def changed(parts: Iterable[Part]) -> list[str]:
+    """A message for each part that is not used."""
     from apache_beam import __version__
 
     return [
         f"apache-beam {__version__} is not the tested version: {part.place.replace(':', '.')} is missing or has "
         f"changed, so {part.without}"
-        for part in PARTS[runner]
+        for part in parts
         if not is_tested(part)
     ]
 

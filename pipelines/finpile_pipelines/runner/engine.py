@@ -5,25 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 import apache_beam as beam
 
 from finpile.errors import ConfigError
+from finpile.plugins.engine import ENGINES, LOCAL, EngineType, Run
 from finpile_pipelines.exchange.jobs import Lease, job_of
-from finpile_pipelines.exchange.partition import Transport, remove_local_scratch
+from finpile_pipelines.exchange.partition import Transport
 from finpile_pipelines.progress import Progress, Watch
-from finpile_pipelines.runner import dataflow, local
 from finpile_pipelines.runner.usage import add_usage
-
-RunnerName = Literal["local", "spark", "flink", "dataflow"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Engine:
     """The runner of pipelines and its workers."""
 
-    runner: RunnerName = "local"
+    runner: str = LOCAL
+    """The name of an `EngineType`."""
     num_workers: int = 1
     """Workers of the local runner, or cores that an embedded Spark or Flink uses. Clusters have their own number."""
     threads: bool = False
@@ -33,7 +31,7 @@ class Engine:
     transport: Transport | None = None
     """Transport of exchanges; None: files for the local runner, whose workers share a disk, else shuffle."""
     watch: Watch | None = field(default=None, compare=False)
-    """Called at intervals with the stage's label and its progress (local runner only)."""
+    """Called at intervals with the stage's label and its progress, by an engine that knows it."""
     span: tuple[float, float] = field(default=(0.0, 1.0), compare=False)
     """The part of the stage's work, 0 to 1, that the next pipeline does: its begin and its end."""
     lease: Lease | None = field(default=None, compare=False)
@@ -42,21 +40,21 @@ class Engine:
     def __post_init__(self) -> None:
         if self.num_workers < 1:
             raise ConfigError(f"--workers is {self.num_workers}: expected at least 1")
-        if self.runner in ("spark", "flink"):
-            from finpile_pipelines.runner import portable  # loads an HTTP client and the runners of Beam
+        self.type.check(self.beam_args)
 
-            portable.check_java(self.runner, self.beam_args)
-        elif self.runner == "dataflow":
-            dataflow.check(self.beam_args)
+    @property
+    def type(self) -> EngineType:
+        """Raises: ConfigError for an unknown name."""
+        return ENGINES.get(self.runner)
 
     @property
     def runs_jobs(self) -> bool:
         """Whether a pipeline is a job of a cluster, which takes up to minutes to start."""
-        return self.runner != "local"
+        return not self.type.is_local
 
     @property
     def exchange_transport(self) -> Transport:
-        if self.runner == "local" and self.transport != "shuffle":
+        if self.type.is_local and self.transport != "shuffle":
             return "local"
         return self.transport or "shuffle"
 
@@ -78,27 +76,25 @@ class Engine:
 
         Raises: RunError if a task fails or a job server is lost, WorkerDied if a local worker process is lost.
         """
-        if self.runner == "local":
-            watch = self._watch_stage if self.watch is not None else None
-            try:
-                local.run(label, construct, self.num_workers, self.threads, self.beam_args, watch)
-            finally:
-                remove_local_scratch()
-            return
-        name, versions = _job_name(label, self.lease.run if self.lease else ""), (self.runner, self.beam_args)
+        versions = (self.runner, self.beam_args)
 
         def construct_job(pipeline: beam.Pipeline) -> None:
             with job_of(self.lease, pipeline, compares=versions not in _COMPARED):
                 construct(pipeline)
 
-        if self.runner == "dataflow":
-            result = dataflow.run(label, construct_job, self.beam_args, name)
-        else:
-            from finpile_pipelines.runner import portable
-
-            result = portable.run(label, construct_job, self.runner, self.num_workers, self.beam_args, name)
-        add_usage(result)
-        _COMPARED.add(versions)
+        run = Run(
+            label=label,
+            construct=construct if self.type.is_local else construct_job,
+            job_name=_job_name(label, self.lease.run if self.lease else ""),
+            num_workers=self.num_workers,
+            threads=self.threads,
+            beam_args=self.beam_args,
+            watch=self._watch_stage if self.watch is not None else None,
+        )
+        result = self.type.run(run)
+        if not self.type.is_local:
+            add_usage(result)
+            _COMPARED.add(versions)
 
     def run_one(self, label: str, transform: beam.PTransform) -> None:
         """Runs a pipeline of one transform that begins with its own elements; raises as `run`."""

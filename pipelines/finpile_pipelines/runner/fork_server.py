@@ -1,6 +1,6 @@
 """Forks the worker processes of the local runner, so that Beam and the kernels are loaded once, not once per worker.
 
-`runner.local` starts it as `python -m finpile_pipelines.runner.fork_server FD PID [--lean]`: a listening socket, the
+`engines.local` starts it as `python -m finpile_pipelines.runner.fork_server FD PID [--lean]`: a listening socket, the
 launcher's process id, and whether imports are lean (`lean_imports`). Beam starts each worker as a command,
 `fork_client.py`, which sends its environment here, waits, and exits with the fork's exit code. If a client ends, its
 fork is killed; if the launcher ends, all forks are killed.

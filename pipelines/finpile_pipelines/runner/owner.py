@@ -19,9 +19,9 @@ from typing import Any
 from finpile import storage
 from finpile.errors import ConfigError
 from finpile.output.layout import Layout
+from finpile.plugins.engine import ENGINES
 from finpile.storage.write_guard import guarded
 from finpile_pipelines.exchange.jobs import FRESH_SECONDS, Lease
-from finpile_pipelines.runner import dataflow
 from finpile_pipelines.runner.engine import Engine
 
 _NAME_BYTES = 6
@@ -43,7 +43,7 @@ def owned(
         yield engine
         return
     run = secrets.token_hex(_NAME_BYTES)
-    endpoint = _endpoint(engine)
+    endpoint = engine.type.endpoint(engine.beam_args)
     storage.write_json(url, {"run": run, "runner": engine.runner, "endpoint": endpoint})
     if before is not None:
         time.sleep(2 * FRESH_SECONDS)  # workers may have asked just before
@@ -60,15 +60,6 @@ def owned(
         with suppress(Exception):
             if (_read(url) or {}).get("run") == run:
                 storage.remove_tree(url)
-
-
-def _endpoint(engine: Engine) -> str:
-    """The address of a job server that outlives this process; empty if there is none."""
-    if engine.runner not in ("spark", "flink"):
-        return ""
-    from finpile_pipelines.runner import portable
-
-    return portable.endpoint_of(engine.beam_args)
 
 
 def _read(url: str) -> dict[str, Any] | None:
@@ -89,10 +80,10 @@ def _end_earlier(layout: Layout, before: Mapping[str, Any], engine: Engine, tell
     try:
         ended, running = _end_jobs(runner, endpoint, run, engine)
     except Exception as error:  # of gRPC and of Google's clients
-        if runner == "dataflow":
+        if cancel := ENGINES.get(runner).cancel:
             raise ConfigError(
-                f"-o {layout.root}: a Dataflow job of an earlier run, whose name ends with {run}, may be running, and "
-                f"Dataflow does not answer ({' '.join(str(error).split())}): {remedy} (gcloud dataflow jobs cancel)"
+                f"-o {layout.root}: a job of an earlier run on {runner}, whose name ends with {run}, may be running, "
+                f"and {runner} does not answer ({' '.join(str(error).split())}): {remedy} ({cancel})"
             ) from error
         tell(f"a job of an earlier run, {run}, may be running on {runner} at {endpoint}: it writes no more")
         return
@@ -107,12 +98,5 @@ def _end_earlier(layout: Layout, before: Mapping[str, Any], engine: Engine, tell
 
 
 def _end_jobs(runner: str, endpoint: str, run: str, engine: Engine) -> tuple[list[str], list[str]]:
-    """Cancels the jobs of a run; returns those that ended, and those that do not. Job servers that a launcher started
-    end with it, and their jobs do."""
-    if runner == "dataflow":
-        return dataflow.end_jobs(engine.beam_args, run)
-    if not endpoint:
-        return [], []
-    from finpile_pipelines.runner import portable
-
-    return portable.end_jobs(endpoint, run)
+    """As `EngineType.end_jobs`; of an engine whose package is not installed any more, no job can be cancelled."""
+    return ENGINES.get(runner).end_jobs(endpoint, run, engine.beam_args) if runner in ENGINES else ([], [])

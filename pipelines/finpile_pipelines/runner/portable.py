@@ -15,36 +15,28 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
 import grpc
-from apache_beam.options.pipeline_options import (
-    FlinkRunnerOptions,
-    JobServerOptions,
-    PipelineOptions,
-    PortableOptions,
-    SparkRunnerOptions,
-)
+from apache_beam.options.pipeline_options import JobServerOptions, PipelineOptions, PortableOptions
 from apache_beam.portability.api import beam_job_api_pb2 as api
 from apache_beam.portability.api import beam_job_api_pb2_grpc
-from apache_beam.runners.portability.flink_runner import FlinkJarJobServer, FlinkRunner
 from apache_beam.runners.portability.job_server import JavaJarJobServer, JobServer
 from apache_beam.runners.portability.portable_runner import TERMINAL_STATES, PortableRunner
-from apache_beam.runners.portability.spark_runner import SparkJarJobServer, SparkRunner
 from apache_beam.runners.runner import PipelineResult
 from apache_beam.runners.worker import data_plane
 
 from finpile.errors import ConfigError, FinpileError, RunError
+from finpile.plugins.engine import EngineType, Run
 from finpile_pipelines.process_folder import at_end, process_folder, temporary_files_inside
-from finpile_pipelines.runner.beam_parts import PARTS, are_tested
+from finpile_pipelines.runner.beam_parts import are_tested
 from finpile_pipelines.runner.failures import explain
 from finpile_pipelines.runner.job_servers import find_job_server
 
-#: Version of Flink whose job server is started. Beam's own default changes from release to release.
-FLINK_VERSION = "1.19"
 #: Python workers wait so long for the next step of a pipeline. By default, every step starts new workers.
 KEEP_WORKERS_MS = 10_000
 _JAVA_SERVER = Path(__file__).with_name("java_server.py")
@@ -87,75 +79,85 @@ def end_jobs(endpoint: str, run: str) -> tuple[list[str], list[str]]:
         return [job for job in found if job not in running], running
 
 
-def default_args(runner: str, num_workers: int) -> list[str]:
-    """Beam's options for an embedded engine that keeps `num_workers` cores busy; later options override them.
+@dataclass(frozen=True, kw_only=True)
+class PortableEngine(EngineType):
+    """An engine with a job server of Beam: a given one, or one of its own with the engine embedded in it."""
 
-    An installed job server is used; otherwise Beam fetches one.
-    """
-    installed = find_job_server(runner)
-    jar = [f"--{runner}_job_server_jar={installed}"] if installed else []
-    engine = {
-        "spark": [f"--spark_master_url=local[{num_workers}]"],
-        "flink": [f"--flink_version={FLINK_VERSION}", "--flink_master=[local]", f"--parallelism={num_workers}"],
-    }
-    workers = [f"--sdk_worker_parallelism={num_workers}", f"--environment_cache_millis={KEEP_WORKERS_MS}"]
-    return [*workers, *engine[runner], *jar]
+    runner: type[PortableRunner]
+    """Its job server ends with the launcher."""
+    runner_of_beam: type[PortableRunner]
+    """In its place if a part of Beam has changed."""
+    embedded: Callable[[int], list[str]]
+    """Beam's options for an embedded engine of a number of cores."""
 
+    def default_args(self, num_workers: int) -> list[str]:
+        """Beam's options for an embedded engine that keeps `num_workers` cores busy; later options override them.
 
-def check_java(runner: str, beam_args: Sequence[str]) -> None:
-    """Raises: ConfigError if a job server has to be started and Java is absent."""
-    if is_job_server_given(beam_args):
-        return
-    launcher = PipelineOptions(list(beam_args)).view_as(JobServerOptions).job_server_java_launcher
-    if shutil.which(launcher) is None:
-        raise ConfigError(
-            f"--runner {runner} starts Beam's job server with Java, and {launcher!r} is not found: install Java 17 "
-            "(Debian: openjdk-17-jre-headless), or name a running job server after `--`: --job_endpoint=HOST:PORT"
-        )
+        An installed job server is used; otherwise Beam fetches one.
+        """
+        installed = find_job_server(self.name)
+        jar = [f"--{self.name}_job_server_jar={installed}"] if installed else []
+        workers = [f"--sdk_worker_parallelism={num_workers}", f"--environment_cache_millis={KEEP_WORKERS_MS}"]
+        return [*workers, *self.embedded(num_workers), *jar]
 
+    def check(self, beam_args: Sequence[str]) -> None:
+        """Raises: ConfigError if a job server has to be started and Java is absent."""
+        if is_job_server_given(beam_args):
+            return
+        launcher = PipelineOptions(list(beam_args)).view_as(JobServerOptions).job_server_java_launcher
+        if shutil.which(launcher) is None:
+            raise ConfigError(
+                f"--runner {self.name} starts Beam's job server with Java, and {launcher!r} is not found: install Java "
+                "17 (Debian: openjdk-17-jre-headless), or name a running job server after `--`: "
+                "--job_endpoint=HOST:PORT"
+            )
 
-def run(
-    label: str,
-    construct: Callable[[beam.Pipeline], None],
-    runner: str,
-    num_workers: int,
-    beam_args: Sequence[str],
-    job_name: str,
-) -> PipelineResult:
-    """Runs one pipeline to its end on Spark or Flink; returns its result.
-
-    Raises: RunError if a task fails, or if the job server cannot be fetched, started or reached.
-    """
-    is_given = is_job_server_given(beam_args)
-    defaults = [] if is_given else default_args(runner, num_workers)
-    options = PipelineOptions([*defaults, *beam_args], job_name=job_name)
-    beam_runner = PortableRunner() if is_given else _runner(runner)
-    try:
-        with _silent_beam(), temporary_files_inside(), beam.Pipeline(runner=beam_runner, options=options) as pipeline:
-            construct(pipeline)
-        return pipeline.result
-    except FinpileError:
-        raise
-    except grpc.FutureTimeoutError as error:
-        raise RunError(
-            f"stage {label}: no job server answers at {endpoint_of(beam_args)}: start it, or correct --job_endpoint"
-        ) from error
-    except grpc.RpcError as error:
-        raise RunError(
-            f"stage {label}: the connection to the job server was lost ({_status(error)}). Start it if it has ended, "
-            "and run the same command again to go on from the last finished stage"
-        ) from error
-    except RuntimeError as error:
-        if str(error).startswith(_NOT_FETCHED):
-            jar = str(error).removeprefix(_NOT_FETCHED).split(": ")[0]
+    def run(self, run: Run) -> PipelineResult:
+        """Raises: RunError if a task fails, or if the job server cannot be fetched, started or reached."""
+        is_given = is_job_server_given(run.beam_args)
+        defaults = [] if is_given else self.default_args(run.num_workers)
+        options = PipelineOptions([*defaults, *run.beam_args], job_name=run.job_name)
+        runner = PortableRunner() if is_given else self.runner_here()
+        try:
+            with _silent_beam(), temporary_files_inside(), beam.Pipeline(runner=runner, options=options) as pipeline:
+                run.construct(pipeline)
+            return pipeline.result
+        except FinpileError:
+            raise
+        except grpc.FutureTimeoutError as error:
             raise RunError(
-                f"stage {label}: Beam could not fetch its {runner} job server ({jar}): name its jar after `--` with "
-                f"--{runner}_job_server_jar=FILE, or a running job server with --job_endpoint=HOST:PORT"
+                f"stage {run.label}: no job server answers at {self.endpoint(run.beam_args)}: start it, or correct "
+                "--job_endpoint"
             ) from error
-        raise explain(label, error) from error
+        except grpc.RpcError as error:
+            raise RunError(
+                f"stage {run.label}: the connection to the job server was lost ({_status(error)}). Start it if it has "
+                "ended, and run the same command again to go on from the last finished stage"
+            ) from error
+        except RuntimeError as error:
+            if str(error).startswith(_NOT_FETCHED):
+                jar = str(error).removeprefix(_NOT_FETCHED).split(": ")[0]
+                raise RunError(
+                    f"stage {run.label}: Beam could not fetch its {self.name} job server ({jar}): name its jar after "
+                    f"`--` with --{self.name}_job_server_jar=FILE, or a running job server with "
+                    "--job_endpoint=HOST:PORT"
+                ) from error
+            raise explain(run.label, error) from error
+
+    def runner_here(self) -> PortableRunner:
+        """The runner for the installed version of Beam."""
+        return self.runner() if are_tested(self.parts) else self.runner_of_beam()
+
+    def endpoint(self, beam_args: Sequence[str]) -> str:
+        return endpoint_of(beam_args)
+
+    def end_jobs(self, endpoint: str, run: str, beam_args: Sequence[str]) -> tuple[list[str], list[str]]:
+        """Job servers that a launcher started end with it, and their jobs do."""
+        del beam_args
+        return end_jobs(endpoint, run) if endpoint else ([], [])
 
 
-class _Embedded(JavaJarJobServer):
+class EmbeddedServer(JavaJarJobServer):
     """A job server whose process ends with this one, and keeps its temporary files in the folder of this process."""
 
     _service: Any = None
@@ -175,38 +177,10 @@ class _Embedded(JavaJarJobServer):
         return [*watched, java, *properties, *arguments], endpoint
 
 
-class _SparkServer(_Embedded, SparkJarJobServer):
-    pass
-
-
-class _FlinkServer(_Embedded, FlinkJarJobServer):
-    pass
-
-
-class _SparkRunner(SparkRunner):
-    def default_job_server(self, options: PipelineOptions) -> JobServer:
-        if options.view_as(SparkRunnerOptions).spark_submit_uber_jar:
-            return super().default_job_server(options)
-        return _shared(_SparkServer, options, SparkRunnerOptions)
-
-
-class _FlinkRunner(FlinkRunner):
-    def default_job_server(self, options: PipelineOptions) -> JobServer:
-        if options.view_as(FlinkRunnerOptions).flink_submit_uber_jar:
-            return super().default_job_server(options)
-        return _shared(_FlinkServer, options, FlinkRunnerOptions)
-
-
-def _runner(name: str) -> PortableRunner:
-    if not are_tested(PARTS[name]):
-        return {"spark": SparkRunner, "flink": FlinkRunner}[name]()
-    return {"spark": _SparkRunner, "flink": _FlinkRunner}[name]()
-
-
 _JOB_SERVERS: dict[str, JobServer] = {}
 
 
-def _shared(server: type[_Embedded], options: PipelineOptions, view: type[PipelineOptions]) -> JobServer:
+def shared_server(server: type[EmbeddedServer], options: PipelineOptions, view: type[PipelineOptions]) -> JobServer:
     """One job server for all pipelines with these options; it is stopped when this process ends."""
     key = f"{options.view_as(view)} {options.view_as(JobServerOptions)}"
     if key not in _JOB_SERVERS:

@@ -29,11 +29,11 @@ from finpile.plugins import stages
 from finpile.sources.readers.record_evidence import decide_orders, evidence_by_entry
 from finpile_pipelines.build import load
 from finpile_pipelines.corpus import clean, ingest, split
+from finpile_pipelines.engines.local import preload
 from finpile_pipelines.executors import incremental
 from finpile_pipelines.out_folder import OutFolder
 from finpile_pipelines.runner import kernels
 from finpile_pipelines.runner.engine import Engine
-from finpile_pipelines.runner.local import preload
 from finpile_pipelines.shard_refs import add_counts
 from finpile_pipelines.snapshots import publish, tokens
 from finpile_pipelines.snapshots.base import Base
@@ -92,7 +92,7 @@ class SnapshotRun:
         prepared = {name: stage.prepare(self._config) for name, stage in self._table.items() if name != "ingest"}
         prepared |= {"ingest": new, TAKEDOWN: self._takedowns}
         folder = OutFolder(self._work, self._config, stages.DEDUPLICATED, replace=True, is_writable=True)
-        local_stages = self._table.values() if self._engine.runner == "local" else ()
+        local_stages = self._table.values() if not self._engine.runs_jobs else ()
         groups = [group for stage in local_stages for group in stage.kernels(self._config)]
         with kernels.Compilation(groups, self._engine.num_workers) as compilation:
             runner = StageRunner(self._work, folder, self._listen, self._engine.watch, compilation.start)

@@ -86,7 +86,7 @@ class TrainingRun:
 
         Workers take seconds to start, which is significant if each pass over the text runs a pipeline.
         """
-        if self.engine.runner != "local":
+        if self.engine.runs_jobs:
             return self, 1
         num_workers = max(1, min(self.engine.num_workers, num_tasks))
         engine = replace(self.engine, num_workers=num_workers)

@@ -24,9 +24,9 @@ from finpile.output.layout import Layout
 from finpile.output.lock import hold
 from finpile.output.stage_record import StageRecord, fingerprint
 from finpile.version import __version__
+from finpile_pipelines.engines.local import preload
 from finpile_pipelines.out_folder import names_in_out
 from finpile_pipelines.runner.engine import Engine
-from finpile_pipelines.runner.local import preload
 from finpile_pipelines.runner.owner import owned
 from finpile_pipelines.unigram import held_out
 from finpile_pipelines.unigram.run import Listener, Outcomes, StepEvent, TrainingRun

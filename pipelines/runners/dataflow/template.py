@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 import apache_beam as beam
 from finpile_pipelines.build import Sizes
+from finpile_pipelines.engines.dataflow import job_options, worker_args
 from finpile_pipelines.process_folder import temporary_files_inside
-from finpile_pipelines.runner.dataflow import job_options, worker_args
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -32,11 +32,13 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from finpile.errors import WorkerDied
+from finpile.plugins.engine import EngineType, Run
+from finpile_pipelines.exchange.partition import remove_local_scratch
 from finpile_pipelines.process_folder import process_folder, temporary_files_inside
 from finpile_pipelines.progress import Board, Progress, Watch, open_board
-from finpile_pipelines.runner import in_process, kernels
+from finpile_pipelines.runner import fork_server, in_process, kernels
 from finpile_pipelines.runner.beam_caches import install_caches
-from finpile_pipelines.runner.beam_parts import IN_PROCESS, PROCESSES, are_tested
+from finpile_pipelines.runner.beam_parts import IN_PROCESS, PROCESSES, SAMPLING, SIGNATURES, VIEWS, are_tested
 from finpile_pipelines.runner.failures import explain
 from finpile_pipelines.runner.fork_server import CPU_SECONDS, PRELOAD_VARIABLE, SECONDS
 from finpile_pipelines.runner.interrupts import interrupts_blocked
@@ -45,14 +47,14 @@ from finpile_pipelines.runner.sockets import serve_privately
 from finpile_pipelines.runner.worker import LAUNCHER_VARIABLE, end_bundles_soon
 
 _FORK_SERVER_MODULE = "finpile_pipelines.runner.fork_server"
-_FORK_CLIENT = Path(__file__).with_name("fork_client.py")
+_FORK_CLIENT = Path(fork_server.__file__).with_name("fork_client.py")
 #: Name that Beam gives to the threads that wait for its worker processes.
 _BEAM_WORKER_THREAD = "run_worker"
 _POLL_SECONDS = 0.1
 _MEASURE_SECONDS = 1.0
 
 
-def run(
+def _run(
     label: str,
     construct: Callable[[beam.Pipeline], None],
     num_workers: int,
@@ -281,3 +283,14 @@ def _progress(board: Board) -> Progress:
     """The progress of the pipeline; its note if a kernel is being compiled in this process."""
     progress = board.progress()
     return replace(progress, note=kernels.NOTE) if kernels.is_compiling() else progress
+
+
+class _Local(EngineType):
+    def run(self, run: Run) -> None:
+        try:
+            _run(run.label, run.construct, run.num_workers, run.threads, run.beam_args, run.watch)
+        finally:
+            remove_local_scratch()
+
+
+ENGINE = _Local(name="local", parts=(VIEWS, SIGNATURES, SAMPLING, *PROCESSES, *IN_PROCESS), is_local=True)

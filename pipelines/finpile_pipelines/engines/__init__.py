@@ -1,0 +1,1 @@
+"""Engines that `--runner` names: each module has its `ENGINE`."""
