@@ -18,14 +18,21 @@ from finpile.config.sources import SourceConfig, with_files_below
 from finpile.config.strict_yaml import absolute, from_values, load_yaml
 from finpile.config.tokenizer import TokenizerConfig, TokensConfig
 from finpile.errors import ConfigError
+from finpile.plugins.chart import CHARTS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReportsConfig:
-    """Tables 1 and 2."""
+    """The reports."""
 
     private: tuple[str, ...] = ("FinPile",)
     """Private datasets: the first rows of Table 1, and the columns of Table 2; all others are PUBLIC."""
+    charts: tuple[str, ...] = ()
+    """Charts of other packages on the page, by the names of their entry points `finpile.charts`."""
+
+    def __post_init__(self) -> None:
+        for name in self.charts:
+            CHARTS.check(name)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from finpile.report.charts.grouped_bars import BarChart
+from finpile.report.drawing.grouped_bars import BarChart
 from finpile.report.figures import Cell, count, decimal, name
 from finpile.report.table import Column, Field, Row, RowKind, Table, columns, table_of
 

@@ -7,21 +7,20 @@ reason, and the results of the near-duplicate and contamination stages.
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 
-from finpile.report.charts.by_year import year_chart
+from finpile.plugins.chart import CHARTS
 from finpile.report.dates import dates_table
 from finpile.report.evaluation import EvalSetFacts, evaluation_table
 from finpile.report.facts import facts_table
 from finpile.report.licenses import licenses_table
 from finpile.report.near import NearFacts, near_table
-from finpile.report.removed import removal_bars, removal_by_source_table, removal_table
+from finpile.report.removed import removal_by_source_table, removal_table
 from finpile.report.render import FORMATS, to_html
 from finpile.report.statistics import CorpusStatistics, RemovalCount
 from finpile.report.table import Table
-from finpile.report.table2 import covered, public_rows
 from finpile.report.table3 import Comparison
 
 
@@ -48,6 +47,8 @@ class BuildFacts:
     """Documents read of each (dataset, source)."""
     warnings: tuple[str, ...] = ()
     """Warnings at the top of the page."""
+    charts: tuple[str, ...] = ()
+    """Names of charts of other packages."""
     details: tuple[tuple[str, str], ...] = ()
     """More lines for the foot of the page: the input, the version."""
 
@@ -56,7 +57,11 @@ def build_page(
     statistics: CorpusStatistics, removals: Sequence[RemovalCount], facts: BuildFacts, tables: Sequence[Table]
 ) -> str:
     """The whole page. The same build gives the same bytes."""
-    shown = [section for table in tables for section in _sections(table, statistics)]
+    charts = [CHARTS.get(name) for name in (*CHARTS.built_in, *facts.charts)]
+
+    def shown(table: Table) -> list[str]:
+        return [*(one.draw(statistics, removals, facts) for one in charts if one.above == table.name), to_html(table)]
+
     return html_page(
         facts.name,
         "FinPile corpus",
@@ -65,13 +70,9 @@ def build_page(
             *(f"<p class=warning role=alert>{html.escape(warning)}</p>" for warning in facts.warnings),
             _tiles(statistics, removals, facts),
             _balance(statistics, removals, facts),
-            *shown,
-            *_removed(removals, facts),
-            *([to_html(dates_table(statistics.dates))] if statistics.dates else []),
-            *([to_html(licenses_table(statistics.licenses))] if statistics.licenses else []),
-            *([to_html(facts_table(statistics.facts))] if statistics.facts else []),
-            *([to_html(near_table(facts.near))] if facts.near else []),
-            *([to_html(evaluation_table(facts.evaluation))] if facts.evaluation else []),
+            *(section for table in tables for section in (*shown(table), _links(table))),
+            *([] if removals else ["<p>Nothing was removed.</p>"]),
+            *(section for table in _further_tables(statistics, removals, facts) for section in shown(table)),
             _foot(facts),
         ],
     )
@@ -108,26 +109,28 @@ def links(files: Mapping[str, str]) -> str:
     return f"<p class=links>{' '.join(shown)}</p>"
 
 
-def _sections(table: Table, statistics: CorpusStatistics) -> list[str]:
-    """A table with links to its files; above documents by year, their chart."""
-    charted = _CHARTS.get(table.name)
-    chart = [year_chart(charted[0](statistics), *charted[1:])] if charted else []
-    return [*chart, to_html(table), links({suffix: f"{table.name}.{suffix}" for suffix in FORMATS})]
+def _links(table: Table) -> str:
+    links = " ".join(f'<a href="{html.escape(table.name)}.{suffix}">{suffix}</a>' for suffix in FORMATS)
+    return f"<p class=links>{links}</p>"
 
 
-#: Tables below a chart of documents by year: the chart's rows, id and title.
-_CHARTS = {
-    "table2_documents": (covered, "chart", "Documents by year"),
-    "table2_public": (public_rows, "chart_public", "Documents of public datasets by year"),
-}
-
-
-def _removed(removals: Sequence[RemovalCount], facts: BuildFacts) -> list[str]:
-    if not removals:
-        return ["<p>Nothing was removed.</p>"]
-    bars = removal_bars(removals, facts.read_by_source)
-    tables = removal_table(removals, facts.num_read), removal_by_source_table(removals, facts.read_by_source)
-    return [bars, *map(to_html, tables)]
+def _further_tables(
+    statistics: CorpusStatistics, removals: Sequence[RemovalCount], facts: BuildFacts
+) -> Iterator[Table]:
+    """The tables below those with links."""
+    if removals:
+        yield removal_table(removals, facts.num_read)
+        yield removal_by_source_table(removals, facts.read_by_source)
+    if statistics.dates:
+        yield dates_table(statistics.dates)
+    if statistics.licenses:
+        yield licenses_table(statistics.licenses)
+    if statistics.facts:
+        yield facts_table(statistics.facts)
+    if facts.near:
+        yield near_table(facts.near)
+    if facts.evaluation:
+        yield evaluation_table(facts.evaluation)
 
 
 def _lead(statistics: CorpusStatistics, facts: BuildFacts) -> str:

@@ -17,8 +17,8 @@ from finpile.report.bits_per_byte import (
     model_names,
     summed,
 )
-from finpile.report.charts.lines import Line, LineChart, Rule
-from finpile.report.charts.svg import series_colour
+from finpile.report.drawing.lines import Line, LineChart, Rule
+from finpile.report.drawing.svg import series_colour
 from finpile.report.figures import name
 from finpile.report.table import Column, Row, Table
 

@@ -15,8 +15,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from finpile.report.charts.lines import Line, LineChart
-from finpile.report.charts.svg import series_colour
+from finpile.report.drawing.lines import Line, LineChart
+from finpile.report.drawing.svg import series_colour
 from finpile.report.figures import count, decimal, name
 from finpile.report.html import html_page, links
 from finpile.report.render import to_html, to_markdown

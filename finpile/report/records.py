@@ -73,6 +73,7 @@ def write_from_manifest(layout: Layout, manifest: Mapping[str, Any], comparison:
         near=near_facts(near, counts["near"]) if near and "candidate_pairs" in counts["near"] else None,
         evaluation=[EvalSetFacts(**counted) for counted in counts["contamination"].get("sets", ())],
         warnings=tuple(build_warnings(manifest)),
+        charts=tuple(config["reports"]["charts"]),
         details=_details(counts),
     )
     private = tuple(config["reports"]["private"])

@@ -10,7 +10,7 @@ from typing import Any
 
 from finpile_tokenizer.sweep import SweepPoint, edge_of, power_of_two_above, smallest
 
-from finpile.report.charts.lines import Label, Line, LineChart, Rule
+from finpile.report.drawing.lines import Label, Line, LineChart, Rule
 from finpile.report.figures import Cell, count, decimal
 from finpile.report.table import Field, Table, table_of
 

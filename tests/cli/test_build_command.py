@@ -189,7 +189,7 @@ def test_changed_setting_runs_and_prints_the_stages_that_it_affects(
     after = files_of(finished)
     changed = {name.split("/")[0] for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
     assert changed == {".work", "croissant.json", "manifest.json", "reports"}  # checksums of the reports
-    assert json.loads(after["manifest.json"])["config"]["reports"] == {"private": ["C4"]}
+    assert json.loads(after["manifest.json"])["config"]["reports"] == {"private": ["C4"], "charts": []}
     assert run("verify", finished).code == 0
 
 

@@ -1,1 +1,1 @@
-"""Charts as SVG: documents by year, grouped bars, lines; they share their files, figures and colours (`svg`)."""
+"""Charts of the page of a build: each module has its `CHART`."""

@@ -13,7 +13,7 @@ import pytest
 
 from finpile.report.bits_page import evaluation_tables, write_evaluation
 from finpile.report.bits_per_byte import Group, figure3, largest, summed, type_chart
-from finpile.report.charts.grouped_bars import BarChart
+from finpile.report.drawing.grouped_bars import BarChart
 from finpile.report.loss_by_date import date_chart, date_table, period_name, period_of
 from finpile.report.render import to_csv
 

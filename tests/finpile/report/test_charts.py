@@ -15,15 +15,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from finpile.output.layout import Layout
-from finpile.report.charts.by_year import NUM_COLOURS, OTHER, year_chart
+from finpile.plugins.chart import CHARTS
+from finpile.report.drawing.svg import NUM_COLOURS
+from finpile.report.drawing.years import OTHER, year_chart
+from finpile.report.html import BuildFacts
 from finpile.report.records import write_from_manifest
-from finpile.report.removed import removal_bars, removal_by_source_table
-from finpile.report.statistics import RemovalCount, YearStatistics
+from finpile.report.removed import removal_by_source_table
+from finpile.report.statistics import CorpusStatistics, RemovalCount, YearStatistics
 from finpile.report.table import RowKind
 from finpile.storage import read_json
 
-_TEXT = re.compile(r'<text x="([\d.]+)" y="([\d.]+)" text-anchor=(\w+)>([^<]+)</text>')
-_RECT = re.compile(r'<rect class=(\w+) x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)"/>')
+_TEXT = re.compile(r'<text x="([\d.]+)" y="([\d.]+)" text-anchor="(\w+)">([^<]+)</text>')
+_RECT = re.compile(r'<rect class="(\w+)" x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)"/>')
 _SVG = re.compile(r'<div class="scroll (\w+)"><svg viewBox="0 0 (\d+) (\d+)".*?</svg>', re.DOTALL)
 #: Of a digit at 12 px in the page's fonts; measured in Chromium: 7.6 px.
 _DIGIT_WIDTH = 7.7
@@ -165,8 +168,15 @@ REMOVALS = [
 ]
 
 
+def removal_bars(removals: Sequence[RemovalCount]) -> str:
+    statistics = CorpusStatistics(sources=(), years=())
+    return CHARTS.get("removed_by_source").draw(
+        statistics, removals, BuildFacts(name="", num_read=350, read_by_source=READ)
+    )
+
+
 def test_removed_bars_are_shares_of_the_documents_read() -> None:
-    markup = removal_bars(REMOVALS, READ)
+    markup = removal_bars(REMOVALS)
     bars = {
         source: [
             (colour, float(width)) for colour, width in re.findall(r'<i class=(s\d) style="width:([\d.]+)%">', line)
@@ -176,7 +186,7 @@ def test_removed_bars_are_shares_of_the_documents_read() -> None:
     assert bars == {"News": [("s0", 75.0), ("s1", 25.0)], "Web": [("s1", 50.0)]}
     assert re.findall(r"<li><i class=s\d></i>([^<]+)</li>", markup) == ["exact_duplicate", "too_short"]
     assert "the longest bar is 20.0%" in markup
-    assert removal_bars(REMOVALS[3:], READ) == ""
+    assert removal_bars(REMOVALS[3:]) == ""
 
 
 def test_removed_by_source_has_every_removal_once_and_its_share_of_the_source() -> None:

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finpile.report.charts.lines import Label, Line, LineChart, Point, Rule, ticks
+from finpile.report.drawing.axes import ticks
+from finpile.report.drawing.lines import Label, Line, LineChart, Point, Rule
 
 SVG = "{http://www.w3.org/2000/svg}"
 

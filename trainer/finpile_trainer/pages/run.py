@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from finpile import storage
-from finpile.report.charts.lines import Line, LineChart
-from finpile.report.charts.svg import SERIES, series_colour
+from finpile.report.drawing.lines import Line, LineChart
+from finpile.report.drawing.svg import SERIES, series_colour
 from finpile.report.figures import NOTHING
 from finpile.report.html import html_page, links, tiles
 from finpile.report.render import to_html

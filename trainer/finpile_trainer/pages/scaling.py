@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from finpile.report.charts.lines import Label, Line, LineChart
+from finpile.report.drawing.lines import Label, Line, LineChart
 from finpile_trainer.training.plan import Optimum, chinchilla
 
 #: Parameters and training tokens as each paper reports them.

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import IO, Generic, Self, TypeVar
 
 from finpile import storage
-from finpile.report.charts.lines import Line, LineChart, Rule
+from finpile.report.drawing.lines import Line, LineChart, Rule
 from finpile_trainer.training.heldout import HeldoutRecord
 
 LOG_NAME = "losses.jsonl"

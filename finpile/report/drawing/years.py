@@ -14,28 +14,26 @@ import html
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import log10
 from statistics import median
 
+from finpile.report.drawing.axes import CountAxis, LogAxis, legend, ranked, row_line
+from finpile.report.drawing.svg import text_at
 from finpile.report.statistics import YearStatistics
 from finpile.report.table2 import UNDATED
 
-#: Sources with a colour of their own; all smaller ones share the last.
-NUM_COLOURS = 6
+#: The name of the smaller sources, which share a colour.
 OTHER = "other sources"
 _WIDTH, _HEIGHT = 960, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 18, 14, 34
+#: The lower end of bars.
+_BASE = _HEIGHT - _BOTTOM
 _BAR_SHARE = 0.72
 _MAX_BAR_WIDTH = 56.0
 #: Width of a year's label with the space around it, and of the place of undated documents, right of the years.
 _LABEL_WIDTH, _UNDATED_WIDTH = 42, 84
 _LABELLED_YEARS = (1, 2, 5, 10, 20, 50, 100)
-_NUM_GRID_LINES = 4
 #: From this multiple of the median year's documents, a year hides the others on a linear axis.
 _HIDING = 10
-#: Orders of magnitude below one document, so that one document is a bar.
-_BELOW_ONE = 0.3
-_LARGE = ((10**12, " tn"), (10**9, " bn"), (10**6, " M"))
 
 
 def year_chart(rows: Iterable[YearStatistics], name: str, title: str) -> str:
@@ -53,8 +51,8 @@ def year_chart(rows: Iterable[YearStatistics], name: str, title: str) -> str:
             f'<figure id="{name}" class=years>',
             f"<figcaption><b>{title}.</b> Point at a bar for its figures.</figcaption>",
             *(_button(name, scale, scale == first) for scale in ("linear", "log")),
-            *_svg(f"{title}, linear", "linear", [*_linear_grid(chart.top), *chart.bars(chart.stack)]),
-            *_svg(f"{title}, logarithmic", "log", [*_log_grid(chart.decades), *chart.bars(chart.group)]),
+            *_svg(f"{title}, linear", "linear", [*_grid(chart.linear), *chart.bars(chart.stack)]),
+            *_svg(f"{title}, logarithmic", "log", [*_grid(chart.log), *chart.bars(chart.group)]),
             legend(chart.names),
             "</figure>",
         ]
@@ -78,14 +76,12 @@ class _Chart:
         return cls(folded, names, _axis(folded))
 
     @property
-    def top(self) -> int:
-        """The upper end of the linear axis."""
-        return _round_up(max(map(self.total, self.years)))
+    def linear(self) -> CountAxis:
+        return CountAxis.to(max(map(self.total, self.years)), _BASE, _TOP)
 
     @property
-    def decades(self) -> int:
-        """Orders of magnitude of the logarithmic axis."""
-        return len(str(max(map(self.total, self.years)) - 1))
+    def log(self) -> LogAxis:
+        return LogAxis.to(max(map(self.total, self.years)), _BASE, _TOP)
 
     def total(self, year: int | None) -> int:
         return sum(self.counts.get((year, name), 0) for name in self.names)
@@ -110,18 +106,17 @@ class _Chart:
 
     def _bar(self, year: int | None, label: str, labelled: bool, draw: _Draw, middle: float, width: float) -> str:
         values = {name: self.counts.get((year, name), 0) for name in self.names}
-        text = f'<text x="{middle:.1f}" y="{_HEIGHT - _BOTTOM + 20}" text-anchor=middle>{label}</text>'
+        text = text_at(middle, _BASE + 20, label, "middle")
         drawn = draw(list(values.values()), middle - width / 2, width)
         return f"<g><title>{_tooltip(label, values)}</title>{drawn}{text if labelled else ''}</g>"
 
     def stack(self, values: Sequence[int], left: float, width: float) -> str:
         """One bar above the other, from the largest source upwards."""
-        parts, below, top = [], 0, self.top
+        parts, below, axis = [], 0, self.linear
         for colour, value in enumerate(values):
-            below += value
             if value:
-                height = value / top * _PLOT_HEIGHT
-                parts.append(_rect(f"s{colour}", left, _y(below / top), width, height))
+                parts.append(_rect(f"s{colour}", left, axis.place(below + value), width, axis.place(below)))
+            below += value
         return "".join(parts)
 
     def group(self, values: Sequence[int], left: float, width: float) -> str:
@@ -131,30 +126,11 @@ class _Chart:
         each = width / len(values)
         drawn = [("all", sum(values), left, width)]
         drawn += [(f"s{colour}", value, left + each * colour, each) for colour, value in enumerate(values) if value]
-        return "".join(self._log_bar(*bar) for bar in drawn)
-
-    def _log_bar(self, kind: str, value: int, left: float, width: float) -> str:
-        share = _log_share(value, self.decades)
-        return _rect(kind, left, _y(share), width, share * _PLOT_HEIGHT)
+        axis = self.log
+        return "".join(_rect(kind, x, axis.place(value), size, _BASE) for kind, value, x, size in drawn)
 
 
 _Draw = Callable[[Sequence[int], float, float], str]
-_PLOT_HEIGHT = _HEIGHT - _TOP - _BOTTOM
-
-
-def ranked(counts: Iterable[tuple[str, int]], other: str) -> list[str]:
-    """Names by falling number of documents; the smallest are `other` if there are more names than colours."""
-    totals: Counter[str] = Counter()
-    for name, num in counts:
-        totals[name] += num
-    names = sorted(+totals, key=lambda name: (-totals[name], name))
-    return names if len(names) <= NUM_COLOURS else [*names[: NUM_COLOURS - 1], other]
-
-
-def legend(names: Sequence[str]) -> str:
-    """The names of the colours."""
-    items = "".join(f"<li><i class=s{colour}></i>{html.escape(name)}</li>" for colour, name in enumerate(names))
-    return f"<ul class=legend>{items}</ul>"
 
 
 def _axis(counts: Mapping[tuple[int | None, str], int]) -> list[int | None]:
@@ -189,58 +165,10 @@ def _tooltip(label: str, values: Mapping[str, int]) -> str:
     return html.escape("\n".join(lines))
 
 
-def _linear_grid(top: int) -> Iterator[str]:
-    for step in range(_NUM_GRID_LINES + 1):
-        yield _grid_line(top * step // _NUM_GRID_LINES, step / _NUM_GRID_LINES)
+def _grid(axis: CountAxis | LogAxis) -> Iterator[str]:
+    for value, label in axis.ticks():
+        yield from row_line(axis.place(round(value)), _LEFT, _WIDTH - _RIGHT, label)
 
 
-def _log_grid(decades: int) -> Iterator[str]:
-    for exponent in range(decades + 1):
-        yield _grid_line(10**exponent, _log_share(10**exponent, decades))
-
-
-def _grid_line(value: int, share: float) -> str:
-    y = _y(share)
-    return (
-        f'<line x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
-        f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor=end>{_axis_label(value)}</text>'
-    )
-
-
-def _axis_label(value: int) -> str:
-    """Short enough for the margin.
-
-    >>> _axis_label(4_000), _axis_label(1_200_000), _axis_label(80_000_000_000)
-    ('4,000', '1.2 M', '80 bn')
-    """
-    for unit, name in _LARGE:
-        if value >= unit:
-            return f"{value / unit:g}{name}"
-    return f"{value:,}"
-
-
-def _rect(kind: str, x: float, y: float, width: float, height: float) -> str:
-    return f'<rect class={kind} x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"/>'
-
-
-def _y(share: float) -> float:
-    return _HEIGHT - _BOTTOM - share * _PLOT_HEIGHT
-
-
-def _log_share(value: int, decades: int) -> float:
-    """The position of a positive value on the logarithmic axis, 0 to 1."""
-    return (log10(value) + _BELOW_ONE) / (decades + _BELOW_ONE)
-
-
-def _round_up(value: int) -> int:
-    """The next number 4, 8, 12, 16, 20, 24, 32 x 10^n: its quarters are whole and round.
-
-    >>> _round_up(3), _round_up(130), _round_up(400)
-    (4, 160, 400)
-    """
-    scale = 1
-    while True:
-        for head in (4, 8, 12, 16, 20, 24, 32):
-            if head * scale >= value:
-                return head * scale
-        scale *= 10
+def _rect(kind: str, x: float, top: float, width: float, base: float) -> str:
+    return f'<rect class="{kind}" x="{x:.1f}" y="{top:.1f}" width="{width:.1f}" height="{base - top:.1f}"/>'

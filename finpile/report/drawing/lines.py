@@ -11,17 +11,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from finpile.report.charts.svg import SERIES, Series, svg_figure, svg_file, text_at
+from finpile.report.drawing.axes import Axis, Ticks, column_line, line_entry, row_line
+from finpile.report.drawing.svg import SERIES, Series, svg_figure, svg_file, text_at
 
 Point = tuple[float, float]
 Colour = Literal["main", "mark", "faint"] | Series
 
 _WIDTH, _HEIGHT = 800, 450
 _LEFT, _RIGHT, _TOP, _BOTTOM = 84, 24, 66, 58
-#: Space between the outermost points and the frame, as a share of the range.
-_MARGIN = 0.06
-_LEGEND_WIDTH, _LEGEND_SAMPLE = 230, 28
-_NUM_TICKS = 6
+_LEGEND_WIDTH = 230
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,7 +63,7 @@ class LineChart:
     lines: Sequence[Line]
     rules: Sequence[Rule] = ()
     labels: Sequence[Label] = ()
-    x_ticks: Sequence[tuple[float, str]] = ()
+    x_ticks: Ticks = ()
     """Values of x with their labels, for an axis that is not of numbers; empty: round numbers."""
 
     def to_svg(self) -> bytes:
@@ -99,12 +97,12 @@ class LineChart:
             ]
         return [*parts, *self._legend()]
 
-    def _axes(self, points: Sequence[Point]) -> tuple[_Axis, _Axis]:
+    def _axes(self, points: Sequence[Point]) -> tuple[Axis, Axis]:
         if not points:
             raise ValueError("a chart needs one finite point at least")
         xs = [x for x, _ in points] + [rule.value for rule in self.rules if rule.axis == "x"]
         ys = [y for _, y in points] + [rule.value for rule in self.rules if rule.axis == "y"]
-        return _Axis.over(xs, _LEFT, _WIDTH - _RIGHT), _Axis.over(ys, _HEIGHT - _BOTTOM, _TOP)
+        return Axis.over(xs, _LEFT, _WIDTH - _RIGHT), Axis.over(ys, _HEIGHT - _BOTTOM, _TOP)
 
     def _titles(self) -> Iterator[str]:
         middle = (_LEFT + _WIDTH - _RIGHT) / 2
@@ -122,60 +120,19 @@ class LineChart:
         y = _TOP - 14
         width = min(_LEGEND_WIDTH, (_WIDTH - _LEFT - _RIGHT) / max(1, len(entries)))
         for number, (colour, kind, label) in enumerate(entries):
-            x = round(_LEFT + number * width)
-            yield f'<line class="{colour} {kind}" x1="{x}" x2="{x + _LEGEND_SAMPLE}" y1="{y - 4}" y2="{y - 4}"/>'
-            yield text_at(x + _LEGEND_SAMPLE + 8, y, label)
+            yield from line_entry(f"{colour} {kind}", round(_LEFT + number * width), y, label)
 
 
-@dataclass(frozen=True, slots=True)
-class _Axis:
-    """A range of values and the pixels that it is drawn on."""
-
-    low: float
-    high: float
-    begin: float
-    end: float
-
-    @classmethod
-    def over(cls, values: Sequence[float], begin: float, end: float) -> _Axis:
-        low, high = min(values), max(values)
-        margin = _MARGIN * (high - low) or 0.5 * abs(low) or 0.5
-        return cls(low - margin, high + margin, begin, end)
-
-    def place(self, value: float) -> float:
-        """The pixel of a value."""
-        return self.begin + (value - self.low) / (self.high - self.low) * (self.end - self.begin)
-
-
-def ticks(low: float, high: float) -> list[tuple[float, str]]:
-    """Round values between two bounds with their labels: at most `_NUM_TICKS` + 1 of them.
-
-    >>> [label for _, label in ticks(0.7, 3.4)], [label for _, label in ticks(0, 131_072)]
-    (['1.0', '1.5', '2.0', '2.5', '3.0'], ['0', '50,000', '100,000'])
-    """
-    least = (high - low) / _NUM_TICKS
-    exponent = math.floor(math.log10(least))
-    head = next(head for head in (1, 2, 5, 10) if head * 10.0**exponent >= least)
-    step = head * 10.0**exponent
-    digits = max(0, -exponent - (head == 10))
-    first, last = math.ceil(low / step), math.floor(high / step)
-    return [(number * step, f"{number * step:,.{digits}f}") for number in range(first, last + 1)]
-
-
-def _frame(x_axis: _Axis, y_axis: _Axis, x_ticks: Sequence[tuple[float, str]]) -> Iterator[str]:
+def _frame(x_axis: Axis, y_axis: Axis, x_ticks: Ticks) -> Iterator[str]:
     right, bottom = _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
-    for value, label in x_ticks or ticks(x_axis.low, x_axis.high):
-        x = x_axis.place(value)
-        yield f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{bottom}"/>'
-        yield text_at(x, bottom + 18, label, "middle")
-    for value, label in ticks(y_axis.low, y_axis.high):
-        y = y_axis.place(value)
-        yield f'<line class="grid" x1="{_LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>'
-        yield text_at(_LEFT - 8, y + 4, label, "end")
+    for value, label in x_ticks or x_axis.ticks():
+        yield from column_line(x_axis.place(value), _TOP, bottom, label)
+    for value, label in y_axis.ticks():
+        yield from row_line(y_axis.place(value), _LEFT, right, label)
     yield f'<rect class="frame" x="{_LEFT}" y="{_TOP}" width="{right - _LEFT}" height="{bottom - _TOP}"/>'
 
 
-def _curve(line: Line, points: Sequence[Point], x_axis: _Axis, y_axis: _Axis) -> Iterator[str]:
+def _curve(line: Line, points: Sequence[Point], x_axis: Axis, y_axis: Axis) -> Iterator[str]:
     places = _thinned([(x_axis.place(x), y_axis.place(y)) for x, y in points])
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
     yield f'<polyline class="{line.colour} {"thin" if line.thin else "line"}" points="{path}"/>'
@@ -194,7 +151,7 @@ def _thinned(places: Sequence[Point]) -> list[Point]:
     return [places[index] for index in sorted(kept)]
 
 
-def _rule(rule: Rule, axis: _Axis) -> str:
+def _rule(rule: Rule, axis: Axis) -> str:
     at = f"{axis.place(rule.value):.1f}"
     ends = (
         f'x1="{at}" x2="{at}" y1="{_TOP}" y2="{_HEIGHT - _BOTTOM}"'

@@ -6,15 +6,15 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from finpile.report.charts.lines import ticks
-from finpile.report.charts.svg import series_colour, svg_figure, svg_file, text_at
+from finpile.report.drawing.axes import column_line, square_entry, square_entry_width, ticks
+from finpile.report.drawing.svg import series_colour, svg_figure, svg_file, text_at
 from finpile.report.figures import NOTHING
 
 _WIDTH = 800
 _RIGHT, _TOP, _BOTTOM = 64, 40, 48
 _BAR, _GAP = 16, 14
-#: Height of a row of the legend, and width of an entry: a square and a name.
-_LEGEND_ROW, _SQUARE = 20, 12
+#: Height of a row of the legend.
+_LEGEND_ROW = 20
 #: Pixels of a character, for the width of labels, and the most of them that a label has.
 _CHARACTER, _LABEL_CHARACTERS = 7.2, 30
 
@@ -46,7 +46,7 @@ class BarChart:
 
     @property
     def _legend_columns(self) -> int:
-        return max(1, int((_WIDTH - 40) / (_SQUARE + 24 + _CHARACTER * max(map(len, self.series)))))
+        return max(1, int((_WIDTH - 40) / square_entry_width(_CHARACTER * max(map(len, self.series)))))
 
     @property
     def _top(self) -> int:
@@ -88,9 +88,7 @@ class BarChart:
     def _grid(self, largest: float, scale: float) -> Iterator[str]:
         bottom = self._height - _BOTTOM
         for value, label in ticks(0.0, largest):
-            x = self._left + value * scale
-            yield f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{self._top}" y2="{bottom}"/>'
-            yield text_at(x, bottom + 18, label, "middle")
+            yield from column_line(self._left + value * scale, self._top, bottom, label)
         yield text_at((self._left + _WIDTH - _RIGHT) / 2, self._height - 10, self.x_title, "middle")
 
     def _legend(self) -> Iterator[str]:
@@ -98,8 +96,7 @@ class BarChart:
         for index, name in enumerate(self.series):
             row, column = divmod(index, columns)
             x, y = 20 + column * (_WIDTH - 40) / columns, _TOP + row * _LEGEND_ROW
-            yield (f'<rect class="{series_colour(index)}" x="{x:.1f}" y="{y}" width="{_SQUARE}" height="{_SQUARE}"/>')
-            yield text_at(x + _SQUARE + 6, y + _SQUARE - 1, name)
+            yield from square_entry(index, x, y, name)
 
 
 def _shortened(label: str) -> str:

@@ -12,6 +12,8 @@ from typing import Literal
 Series = Literal["s0", "s1", "s2", "s3", "s4", "s5"]
 #: Colours of the series of a chart, as classes; a further series has the first one again.
 SERIES: tuple[Series, ...] = ("s0", "s1", "s2", "s3", "s4", "s5")
+#: Series with a colour of their own.
+NUM_COLOURS = len(SERIES)
 _SERIES_COLOURS = ("#2f6f8f", "#d08c3f", "#6f9a5b", "#9a6a9f", "#c7666a", "#9aa0a8")
 _STYLE = (
     "text{font:13px system-ui,sans-serif;fill:#22252a}.title{font-size:15px;font-weight:600}"

@@ -1,0 +1,1 @@
+"""Drawing of charts, for all pages and SVG files."""
