@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import importlib.util
 import os
 import shutil
 import signal
@@ -13,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -201,3 +203,16 @@ def run_with_bounds_checks(checked_kernels: Path) -> Callable[..., None]:
         assert done.stdout.strip() == "within bounds", done.stderr
 
     return run
+
+
+@pytest.fixture(scope="session")
+def renderer() -> ModuleType:
+    """The program `schemas/render.py`."""
+    pytest.importorskip("torch")  # the contract of training files is that of the trainer
+    spec = importlib.util.spec_from_file_location("finpile_schemas_render", ROOT / "schemas" / "render.py")
+    assert spec is not None and spec.loader is not None
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "schemas"))  # as `python schemas/render.py` has it
+        spec.loader.exec_module(module)
+    return module

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
-import sys
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
@@ -29,23 +27,6 @@ CORPUS_FILES = sorted(
     path for path in (ROOT / "pipelines" / "configs").glob("*.yaml") if not path.name.startswith("train")
 )
 TRAINING_FILES = sorted((ROOT / "pipelines" / "configs").glob("train*.yaml"))
-
-
-def _load_renderer() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("finpile_schemas_render", ROOT / "schemas" / "render.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT / "schemas"))  # as `python schemas/render.py` has it
-        spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="module")
-def renderer() -> ModuleType:
-    pytest.importorskip("torch")  # the contract of training files is that of the trainer
-    return _load_renderer()
 
 
 def contract(name: str) -> Any:
