@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from finpile.errors import InputError, IntegrityError
+from finpile.errors import ConfigError, InputError, IntegrityError
 from finpile.output.layout import Layout
 from finpile_cli.compare import open_named, total_of_option
 from finpile_cli.console import Console, json_option
@@ -89,20 +89,48 @@ def show_command(out: str, name: str, full: bool, tables: bool, as_json: bool) -
     "--compare", "tokenizers", multiple=True, metavar="TOKENIZER", help="Add Table 3 against this one; may be repeated."
 )
 @total_of_option
+@click.option("--compliance", is_flag=True, help="Write papers for authorities instead, below OUT/compliance.")
+@click.option(
+    "--stated", type=PathOrUrl(), metavar="FILE", help="With --compliance: a YAML file of what no build knows."
+)
+@click.option(
+    "--run",
+    "runs",
+    multiple=True,
+    type=PathOrUrl(),
+    help="With --compliance: a training run, for the steps that saw documents which were taken down; may be repeated.",
+)
 @json_option
-def report_command(out: str, tokenizers: tuple[str, ...], total_of: TotalOf, as_json: bool) -> None:
+def report_command(
+    out: str,
+    tokenizers: tuple[str, ...],
+    total_of: TotalOf,
+    compliance: bool,
+    stated: str | None,
+    runs: tuple[str, ...],
+    as_json: bool,
+) -> None:
     """Write the reports of a build again: Tables 1 and 2 in Markdown, CSV, TeX, JSON, and the page.
 
     With --compare, Table 3 too: the build's training documents counted with each TOKENIZER (as for `finpile tokenizer
     compare`) and with the build's own. Writes nothing if files of the build are missing or of another size.
 
     Of a corpus with snapshots: the table of its growth, in OUT/snapshots. Its other tables are those of its build.
+
+    With --compliance: the summary of training content after the template of the European Commission, licences, a
+    certificate of each removal, an in-toto statement and a CycloneDX bill of materials, of a build or its current
+    snapshot. `finpile verify` makes them again and compares.
     """
     from finpile.output.manifest import find_damage, load_manifest, remedy
     from finpile.output.snapshots import numbers
 
     console = Console(as_json)
     layout = Layout(out)
+    if compliance:
+        _write_papers(console, layout, stated, runs)
+        return
+    if stated is not None or runs:
+        raise ConfigError("--stated and --run are of the papers: add --compliance")
     if numbers(layout):
         _report_growth(console, layout)
         return
@@ -116,6 +144,27 @@ def report_command(out: str, tokenizers: tuple[str, ...], total_of: TotalOf, as_
     for file in files:
         console.line(file)
     console.result({"out": out, "files": files})
+
+
+def _write_papers(console: Console, layout: Layout, stated: str | None, runs: tuple[str, ...]) -> None:
+    from finpile.output.snapshots import load_snapshot
+    from finpile.report.compliance import unstated_kinds, write_papers
+    from finpile.report.compliance.stated import Statement, load_statement
+    from finpile_cli.language_models import steps_of_removals
+
+    manifest = load_snapshot(layout)
+    statement = Statement() if stated is None else load_statement(stated)
+    steps = [found for run in runs for found in steps_of_removals(layout, run)]
+    with console.progress("reading", unit="B") as advance:
+        files = write_papers(layout, manifest, statement, steps, advance)
+    for file in files:
+        console.line(file)
+    if unstated := unstated_kinds(manifest):
+        console.line(
+            f"the kind of {len(unstated)} sources is not stated: {', '.join(unstated[:_MOST_DAMAGES])}"
+            f"{', ...' if len(unstated) > _MOST_DAMAGES else ''}; the key `kind` of a source in the corpus file says it"
+        )
+    console.result({"out": layout.root, "files": files, "without_kind": unstated})
 
 
 def _report_growth(console: Console, layout: Layout) -> None:

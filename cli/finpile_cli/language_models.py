@@ -6,14 +6,15 @@ import importlib
 import importlib.util
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from finpile.documents.split import TRAIN
 from finpile.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from finpile_tokenizer import UnigramTokenizer
     from finpile_trainer.evaluation.language_model import LanguageModel
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from finpile_trainer.training.retained import Which
     from finpile_trainer.training.seen import SeenBatches
 
+    from finpile.output.layout import Layout
+    from finpile.report.compliance import RunSteps
     from finpile.tokens.store import TokenStore
 
 _SHARDS = "/tokens/split=train"
@@ -70,6 +73,37 @@ def steps_that_saw(out: str, run: str, places: Mapping[int, Collection[tuple[int
     """
     snapshot, seen = check_run(out, run)
     return list(seen.steps_of(places.get(snapshot, ())))
+
+
+def steps_with(out: str, run: str, tokens: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[int]:
+    """The steps of a run that saw one of the documents whose tokens `snapshot.taken_down.tokens` of a manifest has.
+
+    Raises: as `check_run`.
+    """
+    places: dict[int, set[tuple[int, int]]] = {}
+    for found in (one for places_of_one in tokens.values() for one in places_of_one if one["split"] == TRAIN):
+        mine = places.setdefault(found["snapshot"], set())
+        mine.update((sequence, at) for sequence, begin, end in found["places"] for at in range(begin, end))
+    return steps_that_saw(out, run, places) if places else []
+
+
+def steps_of_removals(layout: Layout, run: str) -> list[RunSteps]:
+    """The steps of a run that saw the documents of each removal whose manifest is there.
+
+    Raises: as `check_run`.
+    """
+    from finpile.output.manifest import SNAPSHOT
+    from finpile.output.snapshots import numbers, read_snapshot
+    from finpile.report.compliance import RunSteps
+
+    check_run(layout.root, run)
+    found = []
+    for number in numbers(layout):
+        gone = read_snapshot(layout, number).get(SNAPSHOT, {}).get("taken_down")
+        if gone is not None:
+            steps = steps_with(layout.root, run, gone["tokens"])
+            found.append(RunSteps(run=run.rstrip("/").rsplit("/", 1)[-1], snapshot=number, steps=tuple(steps)))
+    return found
 
 
 def check_run(out: str, run: str) -> tuple[int, SeenBatches]:

@@ -19,7 +19,7 @@ from finpile_cli.build import stage_lines
 from finpile_cli.console import Console, json_option
 from finpile_cli.display import Display
 from finpile_cli.engine import BeamOptionsLast, Placement, heavy_imports, placement_options
-from finpile_cli.language_models import check_run, steps_that_saw
+from finpile_cli.language_models import check_run, steps_with
 from finpile_cli.paths import PathOrUrl
 
 _NUM_SHOWN = 5
@@ -114,7 +114,7 @@ def _close(console: Console, manifest: Mapping[str, Any], out: str, runs: Sequen
         f"snapshot {facts['number']}: {documents:,} documents; {gone['documents']:,} taken down, of which "
         f"{gone['published']:,} were published; {len(facts['added'])} files added, {len(facts['rewritten'])} rewritten"
     )
-    steps = {run: _steps(out, run, gone["tokens"]) for run in runs}
+    steps = {run: steps_with(out, run, gone["tokens"]) for run in runs}
     if gone["tokens"]:
         _print_tokens(console, out, gone["tokens"], steps)
         console.line(
@@ -132,7 +132,7 @@ def _print_preview(console: Console, found: Mapping[str, Any], out: str, runs: S
     )
     for row in found["sources"]:
         console.line(f"  {row['dataset']} / {row['source']}: {row['documents']:,}")
-    steps = {run: _steps(out, run, found["tokens"]) for run in runs}
+    steps = {run: steps_with(out, run, found["tokens"]) for run in runs}
     if found["tokens"]:
         _print_tokens(console, out, found["tokens"], steps)
     console.result({"out": out, "dry_run": True, **found, "steps": steps})
@@ -154,12 +154,3 @@ def _print_tokens(console: Console, out: str, tokens: Mapping[str, Any], steps: 
         told = f"steps {', '.join(map(str, seen[:_NUM_SHOWN]))}{', ...' if len(seen) > _NUM_SHOWN else ''} saw them"
         since = f"; checkpoints from step {seen[0]:,} on are of a model that did" if seen else ""
         console.line(f"{run}: {told if seen else 'no step saw them'}{since}")
-
-
-def _steps(out: str, run: str, tokens: Mapping[str, Any]) -> list[int]:
-    """The steps of a run that saw one of the documents."""
-    places: dict[int, set[tuple[int, int]]] = {}
-    for found in (one for places_of_one in tokens.values() for one in places_of_one if one["split"] == TRAIN):
-        mine = places.setdefault(found["snapshot"], set())
-        mine.update((sequence, at) for sequence, begin, end in found["places"] for at in range(begin, end))
-    return steps_that_saw(out, run, places) if places else []

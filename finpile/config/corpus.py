@@ -74,9 +74,21 @@ class CorpusConfig:
         known = sorted({source.dataset for source in self.sources})
         for name in self.tokenizer.train_on:
             bounds.one_of("tokenizer.train_on", name, known)
+        self._check_kinds()
         self.heldout.check_order(self.dedup.order)
         if self.mixture is not None:
             weights(self.mixture, self.rows)
+
+    def _check_kinds(self) -> None:
+        """Documents have the kind of their row."""
+        kinds: dict[tuple[str, str], str] = {}
+        for source in self.sources:
+            for row in source.rows:
+                if source.kind is not None and kinds.setdefault((source.dataset, row), source.kind) != source.kind:
+                    raise ConfigError(
+                        f"kind: the row {row!r} of {source.dataset} is {kinds[source.dataset, row]} and {source.kind}: "
+                        "give its entries one kind, or names of their own"
+                    )
 
     @property
     def rows(self) -> tuple[tuple[str, str], ...]:

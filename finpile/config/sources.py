@@ -6,6 +6,7 @@ import dataclasses
 import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from finpile.config import bounds
 from finpile.config.clean import CleanConfig
@@ -18,6 +19,9 @@ from finpile.errors import ConfigError
 from finpile.plugins.filter import with_root
 from finpile.plugins.format import FORMATS
 from finpile.timestamps import check_pattern, date_format
+
+#: The kinds of sources, in the order of the European Commission's template for summaries of training content.
+Kind = Literal["public", "licensed", "private", "crawled", "user", "synthetic", "own"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,6 +56,11 @@ class SourceConfig:
     clean: CleanConfig = field(default_factory=CleanConfig)
     license: str | None = None
     """Licence of documents without a licence of their own."""
+    kind: Kind | None = None
+    """Where its data comes from, for the papers of `finpile report --compliance`: `crawled` from online sources,
+    `public` data set, `licensed` from rightsholders, `private` data set of another third party, `user` data of the
+    provider's services, `synthetic`, or `own`. Null: that of the format (`warc` is crawled, `edgar`, `stackexchange`,
+    `uspto` and `wikipedia` are public), else not stated. Entries of one row have one kind."""
     sub_source: str | None = None
     """The parts of the row, such as sites, outlets or forms, with a line of Table 1 each: a rule as for
     `template_group`, or `region` (US, UK, Asia-Pac, ... by the domain of the URL) or `region.meta.KEY` (by the two

@@ -15,6 +15,7 @@ OUT/versions/documents/dataset=D/source=S/train-*.parquet files that only earlie
 OUT/versions/removed/stage=S/part-*.parquet
 OUT/snapshots/000001.json                                 the manifest of a snapshot, after `finpile append`
 OUT/snapshots/000001/tokens/                              the tokens of its documents, laid out like OUT/tokens
+OUT/compliance/                                           papers of `finpile report --compliance`
 OUT/explorer/                                             pages of `finpile explore`
 OUT/audit/                                                judgements, sample and results of `finpile audit`
 OUT/index/STAGE/STEP/000001/                              keys of the documents that a snapshot brought to a stage
@@ -52,6 +53,8 @@ FACTS = "facts"
 VERSIONED = (*TABLES, FACTS)
 #: The files of the dataset card.
 CARD_FILES = (README, CROISSANT) = ("README.md", "croissant.json")
+#: The folder of the papers of `finpile.report.compliance`.
+COMPLIANCE = "compliance"
 #: The folder of the files of these that only earlier snapshots have, laid out like OUT.
 VERSIONS = "versions"
 
@@ -102,6 +105,11 @@ class Layout:
     @property
     def reports(self) -> str:
         return storage.join(self.root, "reports")
+
+    @property
+    def compliance(self) -> str:
+        """Papers that `finpile report --compliance` makes of the build; they may be deleted."""
+        return storage.join(self.root, COMPLIANCE)
 
     @property
     def explorer(self) -> str:

@@ -52,6 +52,9 @@ class Format:
     ranges, and locators count from the start of a record's stream (`finpile.sources.readers.multistream`)."""
     has_text_tables: bool = False
     """Whether its plain texts can have tables by the position of characters (`finpile.clean.text_tables`)."""
+    kind: str | None = None
+    """The kind (`finpile.config.sources.Kind`) of sources that do not state theirs; None: it does not follow from the
+    format."""
     has_menus: bool = False
     """Whether its HTML documents are pages of a web crawl, with menus around the main content."""
 

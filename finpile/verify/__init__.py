@@ -18,6 +18,7 @@ from finpile.output.manifest import read_manifest
 from finpile.verify import (
     as_of,
     card,
+    compliance,
     counts,
     distinct,
     facts,
@@ -57,6 +58,7 @@ GROUPS: tuple[_Group, ...] = (
     snapshot_tokens.checks,
     reports.checks,
     card.checks,
+    compliance.checks,
 )
 #: Errors that reading a damaged file can raise.
 _UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, pa.ArrowException, FinpileError, TokenizerError)

@@ -6,7 +6,7 @@ import json
 import platform
 import resource
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any
@@ -176,11 +176,11 @@ class StageRunner:
         returns the manifest."""
         stages = json.loads(json.dumps([record.to_json() for record in self.records.values()]))
         found = _read_manifest(self._layout)
+        resolved = to_dict(config)
         is_same = not self._num_run and not self._folder.is_open and self._has_card()
-        if is_same and found is not None and found["stages"] == stages:
+        if is_same and found is not None and found["stages"] == stages and _kinds(found["config"]) == _kinds(resolved):
             return found
         self._folder.claim("its manifest has to be written")
-        resolved = to_dict(config)
         manifest = {
             "version": MANIFEST_VERSION,
             "name": config.name,
@@ -198,6 +198,11 @@ class StageRunner:
 
     def _has_card(self) -> bool:
         return all(storage.is_file(storage.join(self._layout.root, path)) for path in CARD_FILES)
+
+
+def _kinds(config: Mapping[str, Any]) -> list[str | None]:
+    """The kinds of the sources of a corpus file, which no stage reads."""
+    return [source.get("kind") for source in config["sources"]]
 
 
 def _mark(stage: str, settings: Sequence[Any] | None, before: Sequence[str]) -> str:

@@ -167,6 +167,7 @@ def _thread(posts: list[_Post], locator: str, _: bytes) -> Converted:
 
 FORMAT = Format(
     name="stackexchange",
+    kind="public",
     read=read,
     meta={
         "question": "the number of the question",

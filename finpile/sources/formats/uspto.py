@@ -55,4 +55,9 @@ def _patent(data: bytes) -> Converted:
     )
 
 
-FORMAT = Format(name="uspto", read=read, meta={"patent": "the number of the patent", "kind": "its kind code: `B2`"})
+FORMAT = Format(
+    name="uspto",
+    kind="public",
+    read=read,
+    meta={"patent": "the number of the patent", "kind": "its kind code: `B2`"},
+)

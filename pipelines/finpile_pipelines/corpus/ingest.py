@@ -184,7 +184,7 @@ def settings(context: Context) -> list[Any]:
 
     A `date_format` that is added after its error does not read the inputs again.
     """
-    later = ("clean", "date_format", "max_removed", "sub_source", "template_group")
+    later = ("clean", "date_format", "kind", "max_removed", "sub_source", "template_group")
     sources = [
         {key: value for key, value in to_dict(source).items() if key not in later} for source in context.config.sources
     ]

@@ -13,8 +13,8 @@ from finpile.version import __version__
 from finpile_pipelines.corpus.ingest import find_inputs
 from finpile_pipelines.snapshots.base import Base
 
-#: Settings of a source that may differ between snapshots.
-_PLACES = ("paths",)
+#: Settings of a source that may differ between snapshots: no stage reads the kind.
+_FREE = ("paths", "kind")
 _NUM_SHOWN = 3
 
 
@@ -30,7 +30,7 @@ def check_version(manifest: Mapping[str, Any]) -> None:
 def check_settings(config: CorpusConfig, manifest: Mapping[str, Any]) -> None:
     """Raises: ConfigError if settings other than the paths of sources are not those of the manifest."""
     check_version(manifest)
-    here, there = (_without_places(settings) for settings in (to_dict(config), manifest["config"]))
+    here, there = (_compared(settings) for settings in (to_dict(config), manifest["config"]))
     changed = sorted(key for key in here.keys() | there.keys() if here.get(key) != there.get(key))
     if changed:
         raise ConfigError(
@@ -69,7 +69,7 @@ def same_stage(manifest: Mapping[str, Any], stage: str, before: str, settings: S
     return bool(recorded[stage] == mark)
 
 
-def _without_places(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings without those that say where files are; a configuration of a manifest or of `to_dict`."""
-    sources = [{key: value for key, value in source.items() if key not in _PLACES} for source in config["sources"]]
+def _compared(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings without those that may differ; a configuration of a manifest or of `to_dict`."""
+    sources = [{key: value for key, value in source.items() if key not in _FREE} for source in config["sources"]]
     return {**{key: value for key, value in config.items() if key != "root"}, "sources": sources}

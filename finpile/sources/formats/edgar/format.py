@@ -290,6 +290,7 @@ def _declared(form: str, meta: Mapping[str, Any], known: set[str]) -> list[str]:
 
 FORMAT = Format(
     name="edgar",
+    kind="public",
     read=read,
     describe=describe,
     sections=sections,

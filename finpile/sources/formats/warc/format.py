@@ -145,6 +145,7 @@ def _crawl_date(date: str) -> str | None:
 
 FORMAT = Format(
     name="warc",
+    kind="crawled",
     read=read,
     reasons={"http_status": "a response whose status is not 200", "robots_txt": "a robots.txt"},
     structure={

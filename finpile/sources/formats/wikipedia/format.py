@@ -126,6 +126,7 @@ def _element(markup: str, name: str) -> str:
 
 FORMAT = Format(
     name="wikipedia",
+    kind="public",
     read=read,
     reasons={
         "redirect": "a page that redirects to another one",
