@@ -55,6 +55,7 @@ from finpile.output.stage_record import StageRecord
 from finpile.plugins.filter import FILTERS
 from finpile.plugins.format import COMMON_META, FORMATS
 from finpile.plugins.stages import DEDUPLICATED, ledger_stages, names, table
+from finpile.report.compliance import Statement
 from finpile.report.render import FORMATS as TABLE_FORMATS
 from finpile.report.render import to_json_value
 from finpile.report.statistics import (
@@ -133,10 +134,12 @@ def render() -> dict[str, bytes]:
         "plan": _plan(),
         "corpus": _dataclass_contract("A corpus file (YAML)", CorpusConfig),
         "train": _dataclass_contract("A training file (YAML)", TrainConfig),
+        "statement": _dataclass_contract("A statement for compliance papers (YAML)", Statement),
     }
     files = {f"schemas/{name}.json": _json(contract) for name, contract in contracts.items()}
     references = {
         "docs/guide-your-own-corpus.md": {"meta": _meta(), "reference": _reference(CorpusConfig, "")},
+        "docs/guide-compliance.md": {"reference": _reference(Statement, "")},
         "docs/guide-training.md": {"reference": _reference(TrainConfig, "")},
         "docs/guide-reading-the-ledger.md": {"reference": f"{_reasons()}\n{_structure()}"},
     }

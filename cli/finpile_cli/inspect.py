@@ -17,6 +17,7 @@ from finpile_cli.paths import PathOrUrl
 if TYPE_CHECKING:
     from finpile.history.document import DocumentHistory
     from finpile.report.table3 import Comparison, TotalOf
+    from finpile.verify import Check
 
 _EXCERPT_CHARACTERS = 1200
 _CUT_CHARACTERS = 300
@@ -26,8 +27,15 @@ _MOST_DAMAGES = 3
 
 @click.command()
 @click.argument("out", type=PathOrUrl())
+@click.option(
+    "--run",
+    "runs",
+    multiple=True,
+    type=PathOrUrl(),
+    help="A training run whose steps certificates of removals name: compare them; may be repeated.",
+)
 @json_option
-def verify_command(out: str, as_json: bool) -> None:
+def verify_command(out: str, runs: tuple[str, ...], as_json: bool) -> None:
     """Check a build: nothing lost, nothing altered, every removal accounted for.
 
     Re-reads all output and checks that kept text plus ledger reconstructs the input. Exits 1 if a check fails.
@@ -36,7 +44,7 @@ def verify_command(out: str, as_json: bool) -> None:
 
     console = Console(as_json)
     with console.progress("reading", unit="B") as advance:
-        checks = verify(out, advance)
+        checks = [*verify(out, advance), *(_steps_of_certificates(out, run) for run in runs)]
     for check in checks:
         console.line(
             f"{'ok    ' if check.ok else 'FAILED'}  {check.name}: {check.detail}", style=None if check.ok else "red"
@@ -50,6 +58,25 @@ def verify_command(out: str, as_json: bool) -> None:
     )
     if failed:
         sys.exit(1)
+
+
+def _steps_of_certificates(out: str, run: str) -> Check:
+    """Whether the certificates of removals name the steps of a run that saw the documents."""
+    from finpile import storage
+    from finpile.report.compliance import STATED, load_given
+    from finpile.verify import Check
+    from finpile_cli.language_models import name_of_run, steps_of_removals
+
+    layout = Layout(out)
+    runs = load_given(storage.join(layout.root, STATED)).runs
+    named = {one.snapshot: one.steps for one in runs if one.run == name_of_run(run)}
+    seen = {one.snapshot: one.steps for one in steps_of_removals(layout, run)}
+    wrong = [
+        f"removal {number}: steps {list(named.get(number, ()))} are named, {list(seen.get(number, ()))} saw them"
+        for number in sorted(named.keys() | seen.keys())
+        if named.get(number) != seen.get(number)
+    ]
+    return Check.of(f"steps of certificates = those of {run}", wrong, f"{len(seen)} removals")
 
 
 @click.command()

@@ -102,8 +102,13 @@ def steps_of_removals(layout: Layout, run: str) -> list[RunSteps]:
         gone = read_snapshot(layout, number).get(SNAPSHOT, {}).get("taken_down")
         if gone is not None:
             steps = steps_with(layout.root, run, gone["tokens"])
-            found.append(RunSteps(run=run.rstrip("/").rsplit("/", 1)[-1], snapshot=number, steps=tuple(steps)))
+            found.append(RunSteps(run=name_of_run(run), snapshot=number, steps=tuple(steps)))
     return found
+
+
+def name_of_run(run: str) -> str:
+    """The name of its folder, by which papers name a run."""
+    return run.rstrip("/").rsplit("/", 1)[-1]
 
 
 def check_run(out: str, run: str) -> tuple[int, SeenBatches]:

@@ -6,8 +6,9 @@ import pyarrow as pa
 
 from finpile import storage
 from finpile.output.layout import COMPLIANCE
-from finpile.report.compliance import STATED, load_given, papers_of
+from finpile.report.compliance import STATED, Given, load_given, papers_of
 from finpile.report.compliance.domains import suffixes_version
+from finpile.report.compliance.facts import manifest_url
 from finpile.verify.check import Check
 from finpile.verify.output import Output
 
@@ -21,11 +22,7 @@ def checks(output: Output) -> list[Check]:
     if not there:
         return []
     given = load_given(storage.join(layout.root, STATED))
-    if given.suffixes != suffixes_version():
-        message = (
-            f"domains are of {given.suffixes}, and this is {suffixes_version()}: install that version, or write the "
-            f"papers again with `finpile report {layout.root} --compliance`"
-        )
+    if message := _unrelated(output, given):
         return [Check.of(_NAME, [message], "")]
     found: set[str] = set()
     wrong: list[str] = []
@@ -38,6 +35,16 @@ def checks(output: Output) -> list[Check]:
     wrong += [f"{path} is no paper of the build" for path in sorted(there - found)]
     of = "" if given.manifest == output.manifest["checksum"] else ", of an earlier snapshot"
     return [Check.of(_NAME, wrong, f"{len(found)} files{of}")]
+
+
+def _unrelated(output: Output, given: Given) -> str:
+    """Why the papers cannot be made again; empty if they can."""
+    again = f"`finpile report {output.layout.root} --compliance` writes them again"
+    if given.suffixes != suffixes_version():
+        return f"domains are of {given.suffixes}, and this is {suffixes_version()}: install that version; or {again}"
+    if not manifest_url(output.layout, output.manifest, given.manifest):
+        return f"the papers are of another build, or of a snapshot that is gone: {again}"
+    return ""
 
 
 def _is(url: str, expected: bytes | pa.Table) -> bool:

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from finpile import storage
 from finpile.counts.stages import label_of
-from finpile.errors import ConfigError, IntegrityError
+from finpile.errors import ConfigError
 from finpile.output.layout import COMPLIANCE, Layout
 from finpile.output.lock import hold
 from finpile.output.published_files import PublishedFiles
@@ -90,16 +90,12 @@ def write_papers(
 def papers_of(
     layout: Layout, manifest: Mapping[str, Any], given: Given, advance: Advance
 ) -> Iterator[tuple[str, bytes | pa.Table]]:
-    """The papers of a build or snapshot, by path relative to OUT: tables of the licences of documents first.
+    """The papers of the build or snapshot that `given` names, by path relative to OUT: tables of the licences of
+    documents first. `manifest` is the current one.
 
-    Raises: IntegrityError if the manifest that the papers are about is not in the folder, or for a damaged file.
+    Raises: IntegrityError for a damaged file.
     """
     url = manifest_url(layout, manifest, given.manifest)
-    if not url:
-        raise IntegrityError(
-            f"{layout.compliance}: the papers are of another build or snapshot: `finpile report {layout.root} "
-            "--compliance` writes them again"
-        )
     content = storage.read_bytes(url)
     manifest = storage.read_json(url)
     kinds = {label: kind_of(entries) for label, entries in entries_of(manifest["config"]).items()}

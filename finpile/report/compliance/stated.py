@@ -24,7 +24,9 @@ class ProviderStatement:
     """Section 1.1."""
 
     name: str | None = None
+    """Of the provider."""
     contact: str | None = None
+    """An address that is published."""
     representative: str | None = None
     """The authorised representative in the Union, and its contact."""
     small: bool | None = None
@@ -62,10 +64,13 @@ class SourceStatement:
     """A source in sections 2.1 to 2.6."""
 
     link: str | None = None
+    """Where the data set is."""
     description: str | None = None
+    """Of its content."""
     first_day: date | None = None
     """Of the collection."""
     last_day: date | None = None
+    """Of the collection."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,11 +78,15 @@ class CrawlerStatement:
     """A crawler of section 2.3."""
 
     name: str
+    """As it names itself to sites."""
     purposes: str | None = None
+    """Of the crawl."""
     behaviour: str | None = None
     """How it treats robots.txt, logins and paywalls."""
     first_day: date | None = None
+    """Of the crawl."""
     last_day: date | None = None
+    """Of the crawl."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,6 +98,7 @@ class UserDataStatement:
     other_services: bool | None = None
     """Whether interactions with other services of the provider are."""
     description: str | None = None
+    """Of these services."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,6 +108,7 @@ class SyntheticStatement:
     models: tuple[str, ...] = ()
     """Models on the market that generated data."""
     other_models: str | None = None
+    """Others that did."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,7 +126,9 @@ class TakedownStatement:
     """When and on whose request a snapshot took documents down."""
 
     snapshot: int
+    """Its number."""
     day: date | None = None
+    """Of the removal."""
     reference: str | None = None
     """Of the request, in the provider's files. It is published with the certificate."""
 

@@ -132,9 +132,9 @@ def _sources(facts: PaperFacts) -> Iterator[Section]:
 
     def used(kind: str) -> tuple[Answer | Table, ...]:
         labels, unknown = by_kind.get(kind, []), len(by_kind.get(None, []))
-        text = f"yes, {len(labels)} of {len(facts.survey.sources)} sources" if labels else "no"
-        if unknown and not labels:
-            text = f"no source is of this kind; the kind of {unknown} sources is not stated"
+        text = f"yes, {len(labels)} of {len(facts.survey.sources)} sources" if labels else "no source is of this kind"
+        if unknown:
+            text += f"; the kind of {unknown} sources is not stated"
         answers: list[Answer | Table] = [counted(kind, "Used", text)]
         if labels:
             answers += [counted(f"{kind}_modalities", "Modalities", (_MODALITIES,))]
@@ -247,7 +247,7 @@ def _illegal_content(facts: PaperFacts) -> Section:
         parts=(
             stated("illegal_content", "Measures", facts.stated.illegal_content),
             counted("pii", "Sources with a filter for personal data", _with_filter(facts, _PERSONS)),
-            counted("filtered", "Documents that filters removed", facts.card.total("cleaned_out")),
+            counted("filtered", "Documents that cleaning and filters removed", facts.card.total("cleaned_out")),
         ),
     )
 

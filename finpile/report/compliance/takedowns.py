@@ -98,7 +98,11 @@ def _of_snapshot(facts: PaperFacts, number: int, manifest: Mapping[str, Any]) ->
         parts=(
             counted("published", "Of the documents, published before", gone["published"]),
             counted("parent", "Checksum of the manifest before", found["parent"]),
-            counted("rewritten", "Files that were replaced", tuple(sorted(found["rewritten"]))),
+            counted(
+                "rewritten",
+                "Files that were replaced; with their texts below versions/ until finpile vacuum",
+                tuple(sorted(found["rewritten"])),
+            ),
             counted("added", "Files that were written", tuple(found["added"])),
             _tokens(gone["tokens"]),
             *_steps(facts, number),
@@ -115,7 +119,7 @@ def _of_snapshot(facts: PaperFacts, number: int, manifest: Mapping[str, Any]) ->
 
 _LAW: Value = (
     "Build the inputs without these documents, write its papers, and compare the digests of its bom.cdx.json with "
-    "those below. `finpile verify` computes both from the documents."
+    "those below. finpile verify computes both from the documents."
 )
 
 
