@@ -16,13 +16,13 @@ from finpile_cli.paths import PathOrUrl, root_option
 
 
 @click.command(cls=BeamOptionsLast)
+@click.argument("out", type=PathOrUrl())
 @click.argument("config", type=PathOrUrl())
-@click.option("-o", "--out", required=True, type=PathOrUrl(), metavar="OUT", help="The folder of a finished build.")
 @root_option
 @placement_options
 @json_option
-def append_command(config: str, out: str, root: str | None, placement: Placement, as_json: bool) -> None:
-    """Add new files to a finished build, as a snapshot of it.
+def append_command(out: str, config: str, root: str | None, placement: Placement, as_json: bool) -> None:
+    """Add new files to the finished build OUT, as a snapshot of it.
 
     CONFIG is the corpus file of the build; its `paths` may be others. Files that the build has not read are added.
     Documents and ledger are then those of a build of all files. The tokenizer and the reports stay as they are; token

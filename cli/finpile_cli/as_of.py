@@ -12,7 +12,7 @@ from finpile_cli.build import close, stage_lines
 from finpile_cli.console import Console, json_option
 from finpile_cli.display import Display
 from finpile_cli.engine import Again, BeamOptionsLast, Placement, again_options, heavy_imports, placement_options
-from finpile_cli.paths import PathOrUrl
+from finpile_cli.paths import PathOrUrl, output_option
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -21,18 +21,18 @@ _LAST = (DEDUPLICATED, *after(DEDUPLICATED))
 
 
 @click.command(cls=BeamOptionsLast)
-@click.argument("build", metavar="OUT", type=PathOrUrl())
+@click.argument("out", type=PathOrUrl())
 @click.argument("day", metavar="DATE", type=click.DateTime(["%Y-%m-%d"]))
-@click.option("-o", "--out", "target", required=True, type=PathOrUrl(), metavar="OUT2", help="Output folder or URL.")
+@output_option
 @click.option("--undated", is_flag=True, help="Keep documents without a date; they are decided again.")
-@click.option("--until", type=click.Choice(_LAST), help="The last stage, if not that of OUT. split: no tokenizer.")
+@click.option("--until", type=click.Choice(_LAST), help="The last stage.  [default: that of OUT]")
 @placement_options
 @again_options
 @json_option
 def as_of_command(
-    build: str,
+    out: str,
     day: datetime,
-    target: str,
+    output: str,
     undated: bool,
     until: str | None,
     placement: Placement,
@@ -57,6 +57,6 @@ def as_of_command(
     engine = placement.engine(display)
     cut = Cut(date(day.year, day.month, day.day), undated)
     with display:
-        listen = stage_lines(display, f"{build} as of {cut.day} in {target}")
-        manifest = as_of(build, cut, target, engine, until=until, **again, listen=listen)
-    close(console, manifest, target, display.num_run)
+        listen = stage_lines(display, f"{out} as of {cut.day} in {output}")
+        manifest = as_of(out, cut, output, engine, until=until, **again, listen=listen)
+    close(console, manifest, output, display.num_run)

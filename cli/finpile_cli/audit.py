@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("out", type=PathOrUrl())
 @click.option(
-    "--sample",
+    "--per-source",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Removals of each stage and source that are judged.  [default: as in the last call, else 20]",
+    help="N removals of each stage and source are judged.  [default: as in the last call, else 20]",
 )
 @click.option(
     "--pairs",
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     "[default: as in the last call, else 1000]",
 )
 @click.option("--results", is_flag=True, help="Print and write the estimates from the answers so far, and end.")
-@click.option("--port", type=click.IntRange(0, 65535), help="Of the server.  [default: one that is free]")
+@click.option("--port", type=click.IntRange(0, 65535), help="Port of the server.  [default: one that is free]")
 @json_option
 def audit_command(
-    out: str, sample: int | None, pairs: int | None, results: bool, port: int | None, as_json: bool
+    out: str, per_source: int | None, pairs: int | None, results: bool, port: int | None, as_json: bool
 ) -> None:
     """Judge a sample of removals in a browser, and estimate how many are right.
 
@@ -58,7 +58,7 @@ def audit_command(
     console = Console(as_json)
     corpus = Corpus.open(out)
     with console.progress("drawing", unit="B") as advance:
-        audit = Audit(corpus, open_sample(corpus, sample, pairs, advance))
+        audit = Audit(corpus, open_sample(corpus, per_source, pairs, advance))
     if not results:
         _serve(console, audit, out, port or 0)
     page = audit.write_results()

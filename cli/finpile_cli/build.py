@@ -11,7 +11,7 @@ from finpile.plugins.stages import DEDUPLICATED, after
 from finpile_cli.console import Console, duration, json_option, quantity
 from finpile_cli.display import Display
 from finpile_cli.engine import Again, BeamOptionsLast, Placement, again_options, heavy_imports, placement_options
-from finpile_cli.paths import PathOrUrl, root_option
+from finpile_cli.paths import PathOrUrl, output_option, root_option
 
 if TYPE_CHECKING:
     from finpile_pipelines.stage_runner import StageEvent
@@ -27,7 +27,7 @@ _ALWAYS = ("dataset", "source", "read", "unreadable", "cleaned_out", "exact", "n
 
 @click.command(cls=BeamOptionsLast)
 @click.argument("config", type=PathOrUrl())
-@click.option("-o", "--out", required=True, type=PathOrUrl(), metavar="OUT", help="Output folder or fsspec URL.")
+@output_option
 @root_option
 @placement_options
 @again_options
@@ -41,12 +41,13 @@ _ALWAYS = ("dataset", "source", "read", "unreadable", "cleaned_out", "exact", "n
     "--takedowns-to",
     type=PathOrUrl(),
     metavar="FILE",
-    help="With --fresh, which brings back documents that were taken down: save their ids for `remove --ids-from`.",
+    help="With --fresh, which brings back documents that were taken down: save their ids for `finpile remove OUT "
+    "--documents-from FILE`.",
 )
 @json_option
 def build_command(
     config: str,
-    out: str,
+    output: str,
     root: str | None,
     placement: Placement,
     again: Again,
@@ -66,10 +67,10 @@ def build_command(
 
     display = Display(console)
     engine = placement.engine(display)
-    listen = stage_lines(display, f"building {parsed.name} in {out}")
+    listen = stage_lines(display, f"building {parsed.name} in {output}")
     with display:
-        manifest = build(parsed, out, engine, **again, listen=listen, until=until, takedowns_to=takedowns_to)
-    close(console, manifest, out, display.num_run)
+        manifest = build(parsed, output, engine, **again, listen=listen, until=until, takedowns_to=takedowns_to)
+    close(console, manifest, output, display.num_run)
 
 
 def load(path: str, root: str | None) -> CorpusConfig:

@@ -34,12 +34,12 @@ total_of_option = click.option(
     required=True,
     type=PathOrUrl(),
     metavar="DOCS",
-    help="Documents to count; may be repeated.",
+    help="Documents to encode. May be repeated.",
 )
 @text_field_option
 @click.option("--ours", metavar="TOKENIZER", help="The tokenizer that the others are measured against.")
 @click.option(
-    "--tables",
+    "--paper",
     type=click.Choice(["bloomberggpt", "neox"]),
     default="bloomberggpt",
     show_default=True,
@@ -50,9 +50,14 @@ total_of_option = click.option(
     type=click.Choice(["dataset", "source"]),
     help="What a row is; sources with neox, or if there is one dataset.",
 )
-@click.option("-o", "--output", type=Output(), metavar="FOLDER", help="Write each table as .{md,csv,tex,json} here.")
 @click.option(
-    "--limit-bytes", type=click.IntRange(min=1), metavar="N", help="Count only the first N bytes of a source."
+    "-o", "--output", type=Output(), metavar="FOLDER", help="Output folder: each table as .{md,csv,tex,json}."
+)
+@click.option(
+    "--limit-bytes",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="At most the first N bytes of each source.  [default: all]",
 )
 @total_of_option
 @json_option
@@ -61,7 +66,7 @@ def compare_command(
     documents: tuple[str, ...],
     text_field: str,
     ours: str | None,
-    tables: Literal["bloomberggpt", "neox"],
+    paper: Literal["bloomberggpt", "neox"],
     by: By | None,
     output: str | None,
     limit_bytes: int | None,
@@ -70,7 +75,7 @@ def compare_command(
 ) -> None:
     """Count the same documents with several tokenizers.
 
-    The table is Table 3 of the paper; with --tables neox, the tables are those of appendix E of GPT-NeoX-20B: tokens by
+    The table is Table 3 of the paper; with --paper neox, the tables are those of appendix E of GPT-NeoX-20B: tokens by
     component, with and without white space, shared tokens, the longest tokens, and the words of which one tokenizer
     makes far more tokens than another.
 
@@ -91,12 +96,12 @@ def compare_command(
     with console.progress("counting", unit="B") as advance:
         comparison = compare(
             opened,
-            words.watch(texts) if tables == "neox" else texts,
+            words.watch(texts) if paper == "neox" else texts,
             limit_bytes=limit_bytes,
             total_of=total_of,
             advance=advance,
         )
-    if tables == "neox":
+    if paper == "neox":
         made = neox_tables(comparison, opened, words, by or "source")
     else:
         made = [table3(comparison, by, ours=ours is not None), efficiency(comparison)]

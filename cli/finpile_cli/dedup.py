@@ -18,7 +18,7 @@ from finpile_cli.console import Console, json_option, quantity
 from finpile_cli.display import Display
 from finpile_cli.engine import Again, BeamOptionsLast, Placement, again_options, heavy_imports, placement_options
 from finpile_cli.option_groups import number_or
-from finpile_cli.paths import PathOrUrl, text_field_option
+from finpile_cli.paths import PathOrUrl, output_option, text_field_option
 
 if TYPE_CHECKING:
     from finpile_cli.dedup_inputs import Inputs
@@ -38,7 +38,7 @@ def _values(config: type, name: str) -> click.Choice[str]:
 
 @click.command(cls=BeamOptionsLast)
 @click.argument("inputs", nargs=-1, required=True, type=PathOrUrl(), metavar="INPUTS...")
-@click.option("-o", "--out", required=True, type=PathOrUrl(), metavar="OUT", help="Output folder or fsspec URL.")
+@output_option
 @text_field_option
 @click.option("--timestamp-field", metavar="FIELD", help="Of two copies the older is kept.  [default: timestamp]")
 @click.option(
@@ -62,12 +62,12 @@ def _values(config: type, name: str) -> click.Choice[str]:
     "Of the pairs of near duplicates among 20,096 documents, mostly news, fast finds .997 and paper .71.",
 )
 @click.option(
-    "--numbers",
+    "--near-numbers",
     type=_values(NearConfig, "numbers"),
     help="keep: texts with different numbers are not duplicates.  [default: keep]",
 )
 @click.option(
-    "--edit-similarity",
+    "--near-edit-similarity",
     type=float,
     metavar="S",
     help=f"Near duplicates have a larger edit similarity.  [default: {_NEAR.edit_similarity}]",
@@ -80,31 +80,38 @@ def _values(config: type, name: str) -> click.Choice[str]:
     help="Differences that are ignored between equal texts.",
 )
 @click.option(
-    "--substring",
-    default="none",
-    show_default=True,
-    metavar="K|none",
-    callback=number_or("none"),
-    help="Remove text of K symbols or more that occurs elsewhere.",
-)
-@click.option("--keep", type=_values(SubstringConfig, "keep"), help="Copies of it that stay.  [default: first]")
-@click.option("--rounds", metavar="N|fixpoint", callback=number_or("fixpoint"), help="Passes.  [default: 1]")
-@click.option(
-    "--snap", type=_values(SubstringConfig, "snap"), help="Cuts shrink to whole words or lines.  [default: word]"
+    "--substring-min-length",
+    type=click.IntRange(min=1),
+    metavar="K",
+    help="Remove text of K symbols or more that occurs elsewhere.  [default: none is removed]",
 )
 @click.option(
-    "--min-chars",
+    "--substring-keep", type=_values(SubstringConfig, "keep"), help="Copies of it that stay.  [default: first]"
+)
+@click.option("--substring-rounds", metavar="N|fixpoint", callback=number_or("fixpoint"), help="Passes.  [default: 1]")
+@click.option(
+    "--substring-snap",
+    type=_values(SubstringConfig, "snap"),
+    help="Cuts shrink to whole words or lines.  [default: word]",
+)
+@click.option(
+    "--substring-min-chars",
     type=click.IntRange(min=0),
     help=f"Documents of which cuts leave fewer characters are removed.  [default: {_SUBSTRING.min_chars}]",
 )
-@click.option("--unit", type=_values(SubstringConfig, "unit"), help="What a symbol is.  [default: bytes]")
-@click.option("--tokenizer", type=PathOrUrl(), metavar="T", help="Folder of a FinPile tokenizer, for --unit tokens.")
+@click.option("--substring-unit", type=_values(SubstringConfig, "unit"), help="What a symbol is.  [default: bytes]")
+@click.option(
+    "--substring-tokenizer",
+    type=PathOrUrl(),
+    metavar="TOKENIZER",
+    help="Folder of a FinPile tokenizer, for --substring-unit tokens.",
+)
 @placement_options
 @again_options
 @json_option
 def dedup_command(
     inputs: tuple[str, ...],
-    out: str,
+    output: str,
     text_field: str,
     timestamp_field: str | None,
     date_format: str | None,
@@ -136,7 +143,7 @@ def dedup_command(
     with heavy_imports(is_lean=placement.is_local):
         from finpile_cli.dedup_inputs import find_inputs
 
-    found = find_inputs(inputs, out, text_field, timestamp_field, date_format)
+    found = find_inputs(inputs, output, text_field, timestamp_field, date_format)
     config = _corpus(found, dedup)
     with heavy_imports():
         from finpile_pipelines.build import DEDUPLICATED, Sizes, build
@@ -146,40 +153,43 @@ def dedup_command(
     with display:
         manifest = build(
             config,
-            out,
+            output,
             engine,
             **again,
             sizes=Sizes(worker_bytes=_WORKER_BYTES),
-            listen=stage_lines(display, f"deduplicating {_described(found)} in {out}"),
+            listen=stage_lines(display, f"deduplicating {_described(found)} in {output}"),
             until=DEDUPLICATED,
         )
-    _close(console, manifest, out, display.num_run, time.monotonic() - began)
+    _close(console, manifest, output, display.num_run, time.monotonic() - began)
 
 
 def _dedup_config(order: Any, near: str, exact_fold: Any, settings: Mapping[str, Any]) -> DedupConfig:
     """Raises: ConfigError for a setting of a step that is off."""
-    similarity = _given(settings, ("numbers", "edit_similarity"), near == "none", "--near paper or fast")
-    length = settings["substring"]
-    cut = _given(
-        settings, ("keep", "rounds", "snap", "min_chars", "unit", "tokenizer"), length == "none", "--substring K"
-    )
+    similarity = _given(settings, "near", near == "none", "--near paper or fast")
+    cut = _given(settings, "substring", settings["substring_min_length"] is None, "--substring-min-length K")
     if cut.get("unit") == "tokens" and "tokenizer" not in cut:
-        raise ConfigError("--unit tokens needs --tokenizer: name the folder of a FinPile tokenizer")
+        raise ConfigError("--substring-unit tokens needs --substring-tokenizer: name the folder of a FinPile tokenizer")
     if "tokenizer" in cut:
         cut["tokenizer"] = _tokenizer(cut["tokenizer"], cut.get("unit"))
     return DedupConfig(
         order=order,
         exact_fold=exact_fold,
         near=None if near == "none" else replace(NearConfig.named(near), **similarity),
-        substring=None if length == "none" else SubstringConfig(min_length=length, **cut),
-        scope="corpus",
+        substring=SubstringConfig(**cut) if cut else None,
     )
 
 
-def _given(settings: Mapping[str, Any], names: Sequence[str], is_off: bool, needed: str) -> dict[str, Any]:
-    given = {name: settings[name] for name in names if settings[name] is not None}
+def _given(settings: Mapping[str, Any], algorithm: str, is_off: bool, needed: str) -> dict[str, Any]:
+    """The options of one algorithm, by the name of its setting: those that begin with the algorithm's name."""
+    prefix = f"{algorithm}_"
+    given = {
+        name.removeprefix(prefix): value
+        for name, value in settings.items()
+        if name.startswith(prefix) and value is not None
+    }
     if given and is_off:
-        raise ConfigError(f"--{next(iter(given)).replace('_', '-')} has no effect without {needed}")
+        option = f"{prefix}{next(iter(given))}".replace("_", "-")
+        raise ConfigError(f"--{option} has no effect without {needed}")
     return given
 
 
@@ -187,9 +197,9 @@ def _tokenizer(path: str, unit: str | None) -> str:
     from finpile import storage
 
     if unit != "tokens":
-        raise ConfigError("--tokenizer needs --unit tokens: add it")
+        raise ConfigError("--substring-tokenizer needs --substring-unit tokens: add it")
     if not storage.exists(path):
-        raise ConfigError(f"--tokenizer {path}: no such folder; `finpile tokenizer train` makes one")
+        raise ConfigError(f"--substring-tokenizer {path}: no such folder; `finpile tokenizer train` makes one")
     return path if "://" in path else os.path.abspath(path)
 
 

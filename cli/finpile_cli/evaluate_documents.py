@@ -1,4 +1,4 @@
-"""`finpile evaluate --on OUT`: bits per byte of the documents of a build, for several models beside each other."""
+"""`finpile model evaluate`: bits per byte of the documents of a build, for several models beside each other."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _score(scorer: Scorer, documents: DocumentSet, name: str, console: Console) 
         console.line(
             f"{name}: {cost.num_documents:,} {kind} documents, {cost.num_tokens:,} tokens to score, "
             f"{cost.num_read:,} with context: about {scorer.measure_seconds(cost):,.0f} s here "
-            "(--limit N takes N documents of each source)"
+            "(--per-source N takes N documents of each source)"
         )
     with console.progress(f"evaluating {name}", total=cost.num_bytes, unit="B") as advance:
         return evaluate(scorer, documents, on_bytes=advance).to_json()

@@ -1,4 +1,4 @@
-"""`finpile evaluate --memorization`: training documents that models continue exactly."""
+"""`finpile model evaluate --memorization`: training documents that models continue exactly."""
 
 from __future__ import annotations
 

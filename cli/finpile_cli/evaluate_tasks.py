@@ -1,4 +1,4 @@
-"""`finpile evaluate --tasks`: tasks on a run or on a model of Hugging Face transformers."""
+"""`finpile model tasks`: tasks on a run or on a model of Hugging Face transformers."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class _Tasks:
 
         others = [name for name in names if name not in TASKS]
         if data is None and len(others) < len(names):
-            raise ConfigError("--tasks: name the folder with the files of the tasks with --data DIR")
+            raise ConfigError("name the folder with the files of the tasks with --data DIR")
         if others and importlib.util.find_spec("lm_eval") is None:
             ours = ", ".join(task.name for task in in_order(TASKS.names()))
             raise ConfigError(
-                f"--tasks {','.join(others)}: expected names of {ours}; for tasks of "
+                f"TASK {','.join(others)}: expected names of {ours}; for tasks of "
                 'lm-evaluation-harness: pip install "finpile[eval]"'
             )
         self._kinds: dict[Any, dict[Task, TaskData]] = {}
@@ -106,7 +106,7 @@ def evaluate_tasks(
 
     names = list(dict.fromkeys(name.strip() for name in tasks.split(",") if name.strip()))
     if not names:
-        raise ConfigError("--tasks: expected names of tasks, separated by commas")
+        raise ConfigError("TASK is empty: expected names of tasks, separated by commas")
     chosen = _Tasks(names, data, limit, console)
     if about["model"] in against:
         raise ConfigError(f"--against {about['model']}: is MODEL; expected the folder of another model's results")
@@ -165,9 +165,13 @@ def _scores_of(folder: str, tasks: list[str], limit: int | None) -> dict[str, fl
         report = storage.read_json(url)
         scores = task_scores(report)
     except FileNotFoundError as error:
-        raise InputError(f"--against {folder}: holds no {TASKS_NAME}; expected a result of --tasks") from error
+        raise InputError(
+            f"--against {folder}: holds no {TASKS_NAME}; expected a result of `finpile model tasks`"
+        ) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{url}: is not a result of --tasks ({type(error).__name__}: {error})") from error
+        raise InputError(
+            f"{url}: is not a result of `finpile model tasks` ({type(error).__name__}: {error})"
+        ) from error
     if not tasks:
         raise ConfigError(
             "--against compares tasks of FinPile; those of lm-evaluation-harness have several metrics each"

@@ -20,12 +20,12 @@ _LISTED = 500
 @click.command()
 @click.argument("out", type=PathOrUrl())
 @click.option(
-    "--samples",
+    "--per-source",
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
     metavar="N",
-    help="Put the texts of N documents of each source, and of N removals of each reason and source, into the pages.",
+    help="N documents of each source, and N removals of each reason and source, have their texts in the pages.",
 )
 @click.option(
     "--rows",
@@ -44,9 +44,9 @@ _LISTED = 500
     help="Look for pairs just below the limit of `near`: of N documents of each dataset with all others.",
 )
 @click.option(
-    "--against",
+    "--changes-from",
     type=PathOrUrl(),
-    metavar="OTHER",
+    metavar="OUT1",
     help="Another build: the pages have what changed from that one to this one, by source and reason.",
 )
 @click.option(
@@ -55,10 +55,10 @@ _LISTED = 500
     type=PathOrUrl(),
     multiple=True,
     metavar="RUN",
-    help="A training run of `finpile train`: the pages have its curves. May be repeated.",
+    help="A training run: the pages have its curves. May be repeated.",
 )
 @click.option(
-    "--beside",
+    "--compare",
     "tokenizers",
     type=PathOrUrl(),
     multiple=True,
@@ -67,14 +67,14 @@ _LISTED = 500
     "tokenizer.json with the pretokens of GPT-2. May be repeated.",
 )
 @click.option("--serve", is_flag=True, help="Show the pages of all rows and texts on this machine, until Ctrl-C.")
-@click.option("--port", type=click.IntRange(0, 65535), help="With --serve: the port.  [default: one that is free]")
+@click.option("--port", type=click.IntRange(0, 65535), help="Port of the server.  [default: one that is free]")
 @json_option
 def explore_command(
     out: str,
-    samples: int,
+    per_source: int,
     rows: int,
     pairs: int,
-    against: str | None,
+    changes_from: str | None,
     runs: tuple[str, ...],
     tokenizers: tuple[str, ...],
     serve: bool,
@@ -84,7 +84,8 @@ def explore_command(
     """Write pages in which a person looks at a build: where documents went, what was removed, what is left.
 
     The pages are static files in OUT/explorer: open OUT/explorer/index.html, or put the folder on any file server. They
-    have ids, locators, dates and sizes of documents, and no text: texts may be confidential, so --samples adds them.
+    have ids, locators, dates and sizes of documents, and no text: texts may be confidential, so --per-source adds them.
+
     Samples and rows are chosen by digest. A text that `finpile remove` took down is never in the pages; the command
     deletes pages that were made before.
 
@@ -93,23 +94,25 @@ def explore_command(
     """
     from finpile.explorer import write_explorer
 
-    if serve and (against is not None or pairs or runs or tokenizers):
-        raise ConfigError("--against, --pairs, --run and --beside are for static pages: leave out --serve")
+    if serve and (changes_from is not None or pairs or runs or tokenizers):
+        raise ConfigError("--changes-from, --pairs, --run and --compare are for static pages: leave out --serve")
     if serve:
         _serve(Console(as_json), out, port or 0)
         return
     if port is not None:
         raise ConfigError("--port is for --serve: add it")
-    if samples > rows:
-        raise ConfigError(f"--samples is {samples} and --rows {rows}: raise --rows, texts are those of listed rows")
+    if per_source > rows:
+        raise ConfigError(
+            f"--per-source is {per_source} and --rows {rows}: raise --rows, texts are those of listed rows"
+        )
     console = Console(as_json)
     with console.progress("reading", unit="B") as advance:
         written = write_explorer(
             out,
-            samples=samples,
+            samples=per_source,
             rows=rows,
             pairs=pairs,
-            against=against,
+            against=changes_from,
             runs=runs,
             tokenizers=tokenizers,
             advance=advance,

@@ -1,4 +1,4 @@
-"""`finpile export`: a trained model as a folder of Hugging Face transformers."""
+"""`finpile export hf`: a trained model as a folder of Hugging Face transformers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 
 from finpile.errors import ConfigError
 from finpile_cli.console import Console, json_option
-from finpile_cli.language_models import build_of, load_tokenizer, require_torch, step_option
+from finpile_cli.language_models import build_of, load_tokenizer, require_torch, retained_option, tokenizer_of_option
 from finpile_cli.paths import Output, PathOrUrl
 
 if TYPE_CHECKING:
@@ -21,17 +21,11 @@ _TAKEN = ("checkpoint.pt", "vocabulary.parquet")
 
 @click.command()
 @click.argument("run", type=PathOrUrl(file_okay=False))
-@click.option("-o", "--output", required=True, type=Output(), metavar="DIR", help="Local folder to write to.")
-@click.option(
-    "--on",
-    "build",
-    type=PathOrUrl(),
-    metavar="OUT",
-    help="The build whose tokenizer is exported.  [default: that of the run's token shards]",
-)
-@step_option
+@click.option("-o", "--output", required=True, type=Output(), metavar="DIR", help="Output folder, a local one.")
+@tokenizer_of_option
+@retained_option
 @json_option
-def export_command(run: str, output: str, build: str | None, step: Which | None, as_json: bool) -> None:
+def export_command(run: str, output: str, tokenizer_of: str | None, retained: Which | None, as_json: bool) -> None:
     """Write the model of RUN and its tokenizer for `AutoModelForCausalLM` and `AutoTokenizer` of transformers.
 
     BloombergGPT becomes a BLOOM, GPT-NeoX a GPT-NeoX, PaLM a Cohere model. BLOOM has other slopes than the BloombergGPT
@@ -44,9 +38,9 @@ def export_command(run: str, output: str, build: str | None, step: Which | None,
 
     if "://" in output or any(Path(output, name).exists() for name in _TAKEN):
         raise ConfigError(f"-o {output}: expected a local folder without a run or a tokenizer of FinPile; name another")
-    saved = load_model(run, step)
+    saved = load_model(run, retained)
     hugging_face_config(saved.meta)
-    tokenizer = load_tokenizer(build or build_of(run), saved.meta)
+    tokenizer = load_tokenizer(tokenizer_of or build_of(run), saved.meta)
     files = save_hugging_face(output, saved.meta, saved.model)
     write_for_transformers(output, tokenizer.vocabulary, model_max_length=saved.meta.sequence_length)
     console = Console(as_json)

@@ -1,4 +1,4 @@
-"""`finpile export-tokens`: token shards in the formats of other training systems."""
+"""`finpile export tokens`: token shards in the formats of other training systems."""
 
 from __future__ import annotations
 
@@ -11,26 +11,25 @@ from finpile.output.layout import Layout
 from finpile.tokens.build_shards import open_shards
 from finpile.tokens.export import EXPORTS, export_tokens
 from finpile_cli.console import Console, json_option
+from finpile_cli.option_groups import split_option
 from finpile_cli.paths import Output, PathOrUrl
 
 
 @click.command()
-@click.argument("build", metavar="OUT", type=PathOrUrl(file_okay=False))
-@click.option("-o", "--output", required=True, type=Output(), metavar="DIR", help="A new or empty folder.")
-@click.option("--to", required=True, type=click.Choice(EXPORTS.names()), help="The format.")
-@click.option(
-    "--split", type=click.Choice(["train", "heldout"]), default="train", show_default=True, help="The documents."
-)
+@click.argument("out", type=PathOrUrl(file_okay=False))
+@click.option("-o", "--output", required=True, type=Output(), metavar="DIR", help="Output folder, new or empty.")
+@click.option("--format", "file_format", required=True, type=click.Choice(EXPORTS.names()), help="Format of the files.")
+@split_option
 @json_option
-def export_tokens_command(build: str, output: str, to: str, split: str, as_json: bool) -> None:
+def export_tokens_command(out: str, output: str, file_format: str, split: str, as_json: bool) -> None:
     """Write the token shards of the build OUT for Megatron-LM and GPT-NeoX, MosaicML streaming, or NumPy.
 
     Ids, their order and their documents stay the same.
     """
     console = Console(as_json)
     with console.progress("reading token shards", unit="B") as advance:
-        store = open_shards(storage.join(Layout(build).tokens, f"split={split}"), advance)
-        result = export_tokens(store, output, to)
+        store = open_shards(storage.join(Layout(out).tokens, f"split={split}"), advance)
+        result = export_tokens(store, output, file_format)
     for name in result.files:
         console.line(storage.join(output, name))
     counts = f"{result.num_tokens:,} tokens"

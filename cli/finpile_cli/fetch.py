@@ -14,7 +14,6 @@ from finpile.errors import ConfigError, FetchError
 from finpile.fetch import common_crawl, edgar, wikipedia
 from finpile.version import __version__
 from finpile_cli.console import Console, json_option, quantity
-from finpile_cli.lazy_group import LazyGroup
 from finpile_cli.option_groups import Command, grouped
 from finpile_cli.paths import PathOrUrl
 
@@ -27,30 +26,15 @@ if TYPE_CHECKING:
     from finpile.fetch.targets import Target
     from finpile.fetch.transfer import Outcome
 
-_HERE = "finpile_cli.fetch"
-_COMMANDS = {
-    "edgar": (_HERE, "edgar_command", "Filings of the SEC's EDGAR, by day, form and filer."),
-    "commoncrawl": (_HERE, "common_crawl_command", "Files of a crawl of Common Crawl, or of its news crawl."),
-    "wikipedia": (_HERE, "wikipedia_command", "The articles of a Wikipedia, from its newest dump or that of a day."),
-}
 #: Failures and unreadable lines of an index that are printed; `--json` has all failures.
 _NUM_SHOWN = 10
-
-
-@click.group(cls=LazyGroup, lazy=_COMMANDS)
-def fetch_group() -> None:
-    """Download archives from their publishers into a local folder.
-
-    A run that is interrupted resumes where it broke off, and a run that is repeated fetches only what is missing or has
-    changed. `fetched.jsonl` in the folder has URL, bytes, SHA-256 and time of each complete file.
-    """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Way:
     """The options of all three commands."""
 
-    out: str
+    output: str
     server: str
     contact: str | None
     rate: float
@@ -70,7 +54,9 @@ def _options(publisher: ModuleType, most_per_second: float) -> Callable[[Command
     """The options of a command, which receives them as `way`; `publisher` is a module of `finpile.fetch`."""
     name = publisher.__name__.rpartition(".")[2].replace("_", "").upper()
     options = (
-        click.option("-o", "--out", required=True, type=PathOrUrl(), metavar="DIR", help="Local folder to write to."),
+        click.option(
+            "-o", "--output", required=True, type=PathOrUrl(), metavar="DIR", help="Output folder, a local one."
+        ),
         click.option(
             "--contact",
             envvar="FINPILE_CONTACT",
@@ -99,7 +85,7 @@ def _options(publisher: ModuleType, most_per_second: float) -> Callable[[Command
             envvar=f"FINPILE_{name}_SERVER",
             show_envvar=True,
             callback=_checked_server,
-            help="For a mirror.",
+            help="URL of the publisher, or of a mirror.",
         ),
         json_option,
     )
@@ -116,9 +102,11 @@ def _day(required: bool, name: str, text: str) -> Callable[[Command], Command]:
 @click.command()
 @_day(True, "from", "First filing day, such as 2021-03-01.")
 @_day(False, "to", "Last filing day.  [default: that of --from]")
-@click.option("--form", "forms", multiple=True, metavar="FORM", help="Such as 10-K or 8-K/A; repeat it for several.")
-@click.option("--cik", "ciks", multiple=True, type=click.IntRange(1), help="A filer's number; repeat it for several.")
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="The first N filings by day and path only.")
+@click.option("--form", "forms", multiple=True, metavar="FORM", help="A form, such as 10-K or 8-K/A. May be repeated.")
+@click.option("--cik", "ciks", multiple=True, type=click.IntRange(1), help="A filer's number. May be repeated.")
+@click.option(
+    "--limit", type=click.IntRange(1), metavar="N", help="At most N filings, the first by day and path.  [default: all]"
+)
 @_options(edgar, edgar.MOST_REQUESTS_PER_SECOND)
 def edgar_command(
     way: _Way,
@@ -158,21 +146,24 @@ def edgar_command(
 @click.command()
 @click.argument("crawl")
 @click.option(
-    "--kind",
+    "--format",
+    "file_format",
     type=click.Choice(["wet", "warc"]),
     default="wet",
     show_default=True,
-    help="Text as Common Crawl extracted it (wet), or responses as servers sent them (warc).",
+    help="Format of the files: text as Common Crawl extracted it (wet), or responses as servers sent them (warc).",
 )
-@click.option("--limit", type=click.IntRange(1), required=True, metavar="N", help="The first N files of the list.")
+@click.option(
+    "--limit", type=click.IntRange(1), required=True, metavar="N", help="At most N files, the first of the list."
+)
 @_options(common_crawl, 10)
-def common_crawl_command(way: _Way, crawl: str, kind: Any, limit: int) -> None:
+def common_crawl_command(way: _Way, crawl: str, file_format: Any, limit: int) -> None:
     """Download the first files of CRAWL: CC-MAIN-YEAR-WEEK, or CC-NEWS/YEAR/MONTH of the news crawl.
 
     Each file is a sample of the whole crawl, of about 30,000 pages; a later run with a higher limit adds files. Read
     them with `format: warc`.
     """
-    url = common_crawl.list_url(way.server, crawl, kind)
+    url = common_crawl.list_url(way.server, crawl, file_format)
     with _run(way) as run:
         files = common_crawl.targets(way.server, url, run.client.get(url), limit)
         run.transfer("files", files)
@@ -213,7 +204,7 @@ class _Run:
         from finpile.fetch.transfer import transfer
 
         total = num_targets if num_targets is not None else len(list(targets))
-        self._console.line(f"{self._way.out}: {what}: {total:,}")
+        self._console.line(f"{self._way.output}: {what}: {total:,}")
         with self._console.progress("fetching", total, what) as advance:
             done = transfer(
                 self.client,
@@ -265,14 +256,16 @@ def _run(way: _Way) -> Iterator[_Run]:
     from finpile.output.layout import Layout
     from finpile.output.lock import hold
 
-    if "://" in way.out:
-        raise ConfigError(f"-o {way.out}: expected a local folder, since downloads are resumed; copy them from there")
+    if "://" in way.output:
+        raise ConfigError(
+            f"-o {way.output}: expected a local folder, since downloads are resumed; copy them from there"
+        )
     agent = f"finpile/{__version__}"
     if way.contact is not None:
         agent = f"{check_contact(way.contact)} {agent}"
     client = Client(agent, way.rate, num_connections=way.connections)
-    with hold(Layout(way.out), "fetch") as is_writable:
+    with hold(Layout(way.output), "fetch") as is_writable:
         if not is_writable:
-            raise ConfigError(f"-o {way.out}: the folder cannot be written: name another one")
-        with open_manifest(Path(way.out)) as manifest:
-            yield _Run(way, client, Path(way.out), manifest)
+            raise ConfigError(f"-o {way.output}: the folder cannot be written: name another one")
+        with open_manifest(Path(way.output)) as manifest:
+            yield _Run(way, client, Path(way.output), manifest)

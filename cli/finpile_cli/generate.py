@@ -1,4 +1,4 @@
-"""`finpile generate`: greedy continuations of the prompts of a file."""
+"""`finpile model generate`: greedy continuations of the prompts of a file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 
 from finpile.errors import ConfigError, InputError
 from finpile_cli.console import Console, json_option
-from finpile_cli.language_models import load_language_model, require_torch, step_option
+from finpile_cli.language_models import load_language_model, require_torch, retained_option, tokenizer_of_option
 from finpile_cli.paths import Output, PathOrUrl
 
 if TYPE_CHECKING:
@@ -24,35 +24,35 @@ _JSON_LINES = (".jsonl", ".ndjson")
 @click.argument("model", type=PathOrUrl(file_okay=False))
 @click.argument("prompts", type=PathOrUrl(dir_okay=False))
 @click.option(
-    "-o", "--output", type=Output(is_folder=False), metavar="FILE", help="JSON Lines with `prompt` and `generated`."
+    "-o",
+    "--output",
+    type=Output(is_folder=False),
+    metavar="FILE",
+    help="Output file, JSON Lines with `prompt` and `generated`.",
 )
-@click.option("--field", default="prompt", metavar="NAME", show_default=True, help="The prompt of a JSON record.")
+@click.option(
+    "--prompt-field", default="prompt", metavar="FIELD", show_default=True, help="The prompt of a JSON record."
+)
 @click.option(
     "--max-tokens", type=click.IntRange(min=1), default=64, show_default=True, help="Tokens generated for a prompt."
 )
 @click.option(
     "--stop", multiple=True, metavar="TEXT", help="Ends a continuation, which does not include it; may be repeated."
 )
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="The first N prompts.  [default: all]")
-@click.option(
-    "--on",
-    "build",
-    type=PathOrUrl(),
-    metavar="OUT",
-    help="The build whose tokenizer is used.  [default: that of the run's token shards]",
-)
-@step_option
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N prompts, the first.  [default: all]")
+@tokenizer_of_option
+@retained_option
 @json_option
 def generate_command(
     model: str,
     prompts: str,
     output: str | None,
-    field: str,
+    prompt_field: str,
     max_tokens: int,
     stop: tuple[str, ...],
     limit: int | None,
-    build: str | None,
-    step: Which | None,
+    tokenizer_of: str | None,
+    retained: Which | None,
     as_json: bool,
 ) -> None:
     """Continue each prompt of the file PROMPTS with the likeliest tokens.
@@ -66,10 +66,10 @@ def generate_command(
     if "" in stop:
         raise ConfigError("--stop '': expected a text that is not empty")
     console = Console(as_json)
-    chosen = list(islice(read_prompts(prompts, field), limit))
+    chosen = list(islice(read_prompts(prompts, prompt_field), limit))
     if not chosen:
         raise InputError(f"{prompts}: has no prompt")
-    loaded = load_language_model(model, build, step)
+    loaded = load_language_model(model, tokenizer_of, retained)
     records: list[dict[str, Any]] = []
     with console.progress("generating", total=len(chosen), unit="prompts") as advance:
         for prompt in chosen:
@@ -82,7 +82,7 @@ def generate_command(
         lines = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
         storage.write_bytes(output, lines.encode())
         console.line(f"{len(records):,} continuations in {output}")
-    about = {"model": model, "step": step, "max_tokens": max_tokens, "stop": list(stop), "output": output}
+    about = {"model": model, "step": retained, "max_tokens": max_tokens, "stop": list(stop), "output": output}
     console.result({**about, "records": records})
 
 
@@ -105,5 +105,5 @@ def read_prompts(file: str, field: str) -> Iterator[str]:
         for number, record in whole.json_lines(stream, file):
             prompt = record.get(field) if isinstance(record, dict) else None
             if not isinstance(prompt, str):
-                raise InputError(f"{file}:{number}: expected an object with a text in `{field}` (--field NAME)")
+                raise InputError(f"{file}:{number}: expected an object with a text in `{field}` (--prompt-field FIELD)")
             yield prompt

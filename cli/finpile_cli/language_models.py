@@ -12,6 +12,7 @@ import click
 
 from finpile.documents.split import TRAIN
 from finpile.errors import ConfigError, InputError
+from finpile_cli.paths import PathOrUrl
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -47,11 +48,18 @@ class RetainedModel(click.ParamType["int | str"]):
         return step
 
 
-step_option = click.option(
-    "--step",
+retained_option = click.option(
+    "--retained",
     type=RetainedModel(),
     metavar="N|best|last",
     help="A retained model of RUN; `best` has the lowest held-out loss.  [default: its checkpoint]",
+)
+
+tokenizer_of_option = click.option(
+    "--tokenizer-of",
+    type=PathOrUrl(),
+    metavar="OUT",
+    help="The build whose tokenizer is used.  [default: that of the run's token shards]",
 )
 
 
@@ -185,7 +193,9 @@ def build_of(run: str) -> str:
     with open_file(storage.join(run, "config.json")) as stream:
         tokens = str(json.load(stream)["train"]["tokens"]).rstrip("/")
     if not tokens.endswith(_SHARDS):
-        raise ConfigError(f"{run}: was trained on {tokens}, not on OUT{_SHARDS}: name the build with --on OUT")
+        raise ConfigError(
+            f"{run}: was trained on {tokens}, not on OUT{_SHARDS}: name the build with --tokenizer-of OUT"
+        )
     return tokens.removesuffix(_SHARDS)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from finpile_cli.console import Console, json_option
+from finpile_cli.option_groups import dataset_option, source_option, where_option
 from finpile_cli.paths import PathOrUrl
 
 _DAY = 10
@@ -17,22 +18,20 @@ _DAY = 10
 
 @click.command()
 @click.argument("out", type=PathOrUrl())
-@click.option("--source", help="Documents of this source.")
-@click.option(
-    "--where",
-    multiple=True,
-    metavar="CONDITION",
-    help="COLUMN=PATTERN with * and ?, or COLUMN<VALUE, also with !=, <=, > and >=; COLUMN can be bytes or meta.KEY. "
-    "May be repeated.",
-)
+@dataset_option
+@source_option
+@where_option
 @click.option("--removed", "is_removed", is_flag=True, help="Documents that were removed as a whole.")
 @click.option("--reason", help="What was removed for this reason, spans too; with --removed, whole documents.")
 @click.option("--text", metavar="REGEX", help="The text, or the removed text, has a match of this expression (RE2).")
-@click.option("--snapshot", type=click.IntRange(min=0), help="Of this snapshot.  [default: the current one]")
-@click.option("--limit", type=click.IntRange(min=1), help="At most N documents.", metavar="N")
+@click.option(
+    "--snapshot", type=click.IntRange(min=0), metavar="N", help="Of this snapshot.  [default: the current one]"
+)
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N documents.  [default: all]")
 @json_option
 def ls_command(
     out: str,
+    dataset: str | None,
     source: str | None,
     where: Sequence[str],
     is_removed: bool,
@@ -45,8 +44,8 @@ def ls_command(
     """List the documents of a build: id, date, bytes, source, locator.
 
     Documents that fulfil all conditions are listed. With --removed or --reason, rows of the ledger are, with stage and
-    reason, and with the bytes of a span. Ids are for show, trace --document and remove --ids. The number of documents
-    goes to standard error.
+    reason, and with the bytes of a span. Ids are for `finpile show OUT ID` and for --document of trace and
+    remove. The number of documents goes to standard error.
 
     \b
     finpile ls OUT --where 'timestamp<2010' --where 'meta.form=10-K*'
@@ -57,7 +56,7 @@ def ls_command(
 
     console = Console(as_json)
     conditions = tuple(map(Condition.parse, where))
-    wanted = Filter(source=source, is_removed=is_removed, reason=reason, where=conditions, text=text)
+    wanted = Filter(dataset=dataset, source=source, is_removed=is_removed, reason=reason, where=conditions, text=text)
     listing = Listing(out, wanted, snapshot)
     progress = console.progress("reading", listing.size_bytes, "B") if console.is_terminal else nullcontext(_nothing)
     # Without a terminal, lines of progress would be among those of documents, and rich takes longer than the reading.

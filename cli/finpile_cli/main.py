@@ -14,45 +14,82 @@ from finpile import __version__
 from finpile.errors import FinpileError
 from finpile_cli.lazy_group import LazyGroup
 
-#: By command: module, attribute, and one line of help. The help is kept here so that `--help` imports no command.
-_COMMANDS = {
-    "build": ("finpile_cli.build", "build_command", "Build a corpus: documents, tokenizer, token shards, reports."),
-    "append": ("finpile_cli.append", "append_command", "Add new files to a finished build, as a snapshot of it."),
-    "remove": ("finpile_cli.remove", "remove_command", "Take documents out of a finished build, as a snapshot of it."),
-    "vacuum": ("finpile_cli.vacuum", "vacuum_command", "Delete old snapshots, and texts that were taken down."),
-    "check": ("finpile_cli.check", "check_command", "Validate a corpus file, list its inputs, read first records."),
-    "fetch": ("finpile_cli.fetch", "fetch_group", "Download archives: EDGAR, Common Crawl, Wikipedia."),
-    "plan": ("finpile_cli.plan", "plan_command", "Predict time, memory, disk and jobs of a build from its inputs."),
-    "dedup": ("finpile_cli.dedup", "dedup_command", "Remove duplicates from Parquet or JSON Lines."),
-    "report": ("finpile_cli.inspect", "report_command", "Write the reports of a build again."),
-    "verify": ("finpile_cli.inspect", "verify_command", "Check the output of a build for completeness and changes."),
-    "show": ("finpile_cli.inspect", "show_command", "Print the history of a document: origin, text, removals."),
-    "ls": ("finpile_cli.ls", "ls_command", "List documents, kept or removed, by conditions."),
-    "search": ("finpile_cli.search", "search_command", "Find exact words in kept and in removed text."),
-    "explore": ("finpile_cli.explore", "explore_command", "Write pages in which a person looks at a build."),
-    "audit": ("finpile_cli.audit", "audit_command", "Judge a sample of removals, and estimate how many are right."),
-    "trace": ("finpile_cli.trace", "trace_command", "Find the documents of tokens, and the tokens of a document."),
-    "as-of": ("finpile_cli.as_of", "as_of_command", "Write a build's corpus as it would have been on a day."),
-    "tokenizer": ("finpile_cli.tokenizer", "tokenizer_group", "Train, compare and use tokenizers."),
-    "train": ("finpile_cli.train", "train_command", "Train the reference language model on token shards."),
-    "export-tokens": (
-        "finpile_cli.export_tokens",
-        "export_tokens_command",
-        "Write token shards for Megatron-LM, MosaicML streaming or NumPy.",
-    ),
-    "export": ("finpile_cli.export", "export_command", "Write a trained model for Hugging Face transformers."),
-    "plan-model": ("finpile_cli.plan_model", "plan_model_command", "Plan a model's size for a compute budget."),
-    "generate": ("finpile_cli.generate", "generate_command", "Continue the prompts of a file with a model."),
-    "evaluate": (
-        "finpile_cli.evaluate",
-        "evaluate_command",
-        "Measure held-out bits per byte of a model, or its accuracy on tasks.",
-    ),
+#: The commands by section of the help. Each has its line of help here, so that `--help` imports no command.
+_SECTIONS = {
+    "Build": {
+        "check": ("finpile_cli.check", "check_command", "Validate a corpus file, list its inputs, read first records."),
+        "plan": ("finpile_cli.plan", "plan_command", "Predict time, memory, disk and jobs of a build."),
+        "build": ("finpile_cli.build", "build_command", "Build a corpus: documents, tokenizer, token shards, reports."),
+    },
+    "Inspect": {
+        "verify": ("finpile_cli.inspect", "verify_command", "Check the output of a build for loss and changes."),
+        "report": ("finpile_cli.inspect", "report_command", "Write the reports of a build again."),
+        "ls": ("finpile_cli.ls", "ls_command", "List documents, kept or removed, by conditions."),
+        "search": ("finpile_cli.search", "search_command", "Find exact words in kept and in removed text."),
+        "show": ("finpile_cli.inspect", "show_command", "Print a document: origin, text, removals."),
+        "trace": ("finpile_cli.trace", "trace_command", "Find documents of tokens, and tokens of a document."),
+        "explore": ("finpile_cli.explore", "explore_command", "Write pages in which a person looks at a build."),
+        "audit": ("finpile_cli.audit", "audit_command", "Judge a sample of removals; estimate how many are right."),
+    },
+    "History": {
+        "append": ("finpile_cli.append", "append_command", "Add new files to a build, as a snapshot of it."),
+        "remove": ("finpile_cli.remove", "remove_command", "Take documents out of a build, as a snapshot of it."),
+        "as-of": ("finpile_cli.as_of", "as_of_command", "Write a build's corpus as it would have been on a day."),
+        "vacuum": ("finpile_cli.vacuum", "vacuum_command", "Delete old snapshots, and texts that were taken down."),
+    },
+    "Data": {
+        "dedup": ("finpile_cli.dedup", "dedup_command", "Remove duplicates from Parquet or JSON Lines."),
+        "fetch edgar": ("finpile_cli.fetch", "edgar_command", "Download filings of EDGAR by day, form and filer."),
+        "fetch commoncrawl": (
+            "finpile_cli.fetch",
+            "common_crawl_command",
+            "Download files of a crawl of Common Crawl.",
+        ),
+        "fetch wikipedia": ("finpile_cli.fetch", "wikipedia_command", "Download the articles of a Wikipedia."),
+    },
+    "Tokenizer": {
+        "tokenizer train": ("finpile_cli.tokenizer_train", "train_command", "Train a tokenizer on documents."),
+        "tokenizer compare": ("finpile_cli.compare", "compare_command", "Count tokens with several tokenizers."),
+        "tokenizer sweep": ("finpile_cli.sweep", "sweep_command", "Find the vocabulary size that encodes a text best."),
+        "tokenizer encode": ("finpile_cli.tokenizer", "encode_command", "Encode lines of standard input to ids."),
+        "tokenizer decode": ("finpile_cli.tokenizer", "decode_command", "Decode lines of ids on standard input."),
+    },
+    "Model": {
+        "model plan": ("finpile_cli.plan_model", "plan_model_command", "Plan a model's size for a compute budget."),
+        "model train": ("finpile_cli.train", "train_command", "Train the reference language model on token shards."),
+        "model evaluate": ("finpile_cli.evaluate", "evaluate_command", "Measure held-out bits per byte of models."),
+        "model tasks": ("finpile_cli.tasks", "tasks_command", "Measure the accuracy of a model on tasks."),
+        "model generate": ("finpile_cli.generate", "generate_command", "Continue the prompts of a file with a model."),
+    },
+    "Export": {
+        "export tokens": (
+            "finpile_cli.export_tokens",
+            "export_tokens_command",
+            "Write token shards for Megatron-LM, MosaicML streaming, NumPy.",
+        ),
+        "export hf": ("finpile_cli.export", "export_command", "Write a trained model for Hugging Face transformers."),
+        "export tokenizer": (
+            "finpile_cli.export_tokenizer",
+            "export_tokenizer_command",
+            "Write a tokenizer for Hugging Face transformers.",
+        ),
+    },
+}
+#: The help of the groups in them.
+_GROUPS = {
+    "fetch": """Download archives from their publishers into a local folder.
+
+    A run that is interrupted resumes where it broke off, and a run that is repeated fetches only what is missing or has
+    changed. `fetched.jsonl` in the folder has URL, bytes, SHA-256 and time of each complete file.
+    """,
+    "tokenizer": "Train, compare and use tokenizers. `finpile build` trains one for its corpus.",
+    "model": "Train, evaluate and use language models.",
+    "export": "Write what a build or a training made in the files of other software.",
 }
 _INTERRUPTED = 130
 
 
-@click.group(cls=LazyGroup, lazy=_COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, sections=_SECTIONS, about=_GROUPS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="finpile")
 def finpile() -> None:
     """Build the training corpus and the tokenizer of a language model from text archives.

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
+from finpile.documents.split import HELDOUT, TRAIN
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -43,3 +45,22 @@ def number_or(word: str) -> Any:
         return int(value)
 
     return read
+
+
+#: Conditions on documents.
+dataset_option = click.option("--dataset", metavar="DATASET", help="Documents of this dataset.")
+source_option = click.option("--source", metavar="SOURCE", help="Documents of this source.")
+where_option = click.option(
+    "--where",
+    multiple=True,
+    metavar="CONDITION",
+    help="Documents with COLUMN=PATTERN, of * and ?, or COLUMN<VALUE, also with !=, <=, > and >=; COLUMN can be bytes "
+    "or meta.KEY. May be repeated.",
+)
+split_option = click.option(
+    "--split",
+    type=click.Choice([TRAIN, HELDOUT]),
+    default=TRAIN,
+    show_default=True,
+    help="Training or held-out documents.",
+)

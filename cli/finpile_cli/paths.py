@@ -74,6 +74,9 @@ def _check_path(path: str) -> None:
             raise ConfigError(f"{shown}: File name too long ({len(path):,} characters): name a shorter path") from None
 
 
+output_option = click.option(
+    "-o", "--output", required=True, type=PathOrUrl(), metavar="OUT", help="Output folder or fsspec URL."
+)
 root_option = click.option(
     "--root",
     default=None,

@@ -39,7 +39,7 @@ class Bytes(click.ParamType[float]):
 @click.command()
 @click.argument("config", type=PathOrUrl())
 @root_option
-@click.option("--workers", type=click.IntRange(min=1), help="Workers.  [default: CPU cores of this machine]")
+@click.option("--workers", type=click.IntRange(min=1), help="Workers of the local runner.  [default: CPU cores]")
 @click.option("--scale", type=Bytes(), metavar="SIZE", help="As if the same mix of sources had this much text: 1TB.")
 @click.option(
     "--job-seconds",

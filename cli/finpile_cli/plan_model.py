@@ -1,4 +1,4 @@
-"""`finpile plan-model`: the size of a model from a compute budget."""
+"""`finpile model plan`: the size of a model from a compute budget."""
 
 from __future__ import annotations
 
@@ -27,12 +27,20 @@ _DEFAULT = Cluster()
 )
 @click.option("--gpus", type=click.IntRange(min=1), default=_DEFAULT.num_gpus, show_default=True, help="GPUs.")
 @click.option("--tokens", type=_POSITIVE, metavar="N", help="Training tokens.  [default: the smaller optimum's]")
-@click.option("--vocab-size", type=click.IntRange(min=1), default=131_072, show_default=True, help="Entries.")
+@click.option(
+    "--vocab-size", type=click.IntRange(min=1), default=131_072, show_default=True, help="Entries of the vocabulary."
+)
 @click.option("--sequence-length", type=click.IntRange(min=1), default=2_048, show_default=True, help="Tokens.")
 @click.option("--watts", type=_POSITIVE, default=_DEFAULT.watts, show_default=True, help="Power of a GPU.")
 @click.option("--pue", type=_POSITIVE, default=_DEFAULT.pue, show_default=True, help="Power usage effectiveness.")
 @click.option("--co2", type=_POSITIVE, default=_DEFAULT.kg_co2_per_kwh, show_default=True, help="kg of CO2 for a kWh.")
-@click.option("--figure", type=Output(is_folder=False), metavar="FILE", help="Write the models and the optima as SVG.")
+@click.option(
+    "-o",
+    "--output",
+    type=Output(is_folder=False),
+    metavar="FILE",
+    help="Output file, an SVG of the models and the optima.",
+)
 @json_option
 def plan_model_command(
     flops: float | None,
@@ -45,7 +53,7 @@ def plan_model_command(
     watts: float,
     pue: float,
     co2: float,
-    figure: str | None,
+    output: str | None,
     as_json: bool,
 ) -> None:
     """Plan a model for a compute budget: parameters, tokens, shape, memory, time, energy and CO2.
@@ -62,8 +70,8 @@ def plan_model_command(
     model = model_shape(smaller.parameters, vocab_size)
     cost = training_cost(model, vocab_size, tokens or smaller.tokens, sequence_length, cluster)
     parameters = model.num_parameters(vocab_size)
-    if figure:
-        storage.write_bytes(figure, scaling_figure(Optimum(0, parameters, cost.tokens)))
+    if output:
+        storage.write_bytes(output, scaling_figure(Optimum(0, parameters, cost.tokens)))
     console = Console(as_json)
     shape = (
         f"{model.num_layers} layers, hidden size {model.hidden_size:,}, {model.num_heads} heads of "

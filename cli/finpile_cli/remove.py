@@ -20,6 +20,7 @@ from finpile_cli.console import Console, json_option
 from finpile_cli.display import Display
 from finpile_cli.engine import BeamOptionsLast, Placement, heavy_imports, placement_options
 from finpile_cli.language_models import check_run, steps_with
+from finpile_cli.option_groups import dataset_option, source_option, where_option
 from finpile_cli.paths import PathOrUrl
 
 _NUM_SHOWN = 5
@@ -28,27 +29,27 @@ _NUM_SHOWN = 5
 @click.command(cls=BeamOptionsLast)
 @click.argument("out", type=PathOrUrl())
 @click.option(
-    "--ids", multiple=True, metavar="NAME", help="A document, by its whole id, locator or file; may be repeated."
-)
-@click.option("--ids-from", type=PathOrUrl(), metavar="FILE", help="A file with such a name in each line.")
-@click.option("--dataset", help="Documents of this dataset.")
-@click.option("--source", help="Documents of this source.")
-@click.option(
-    "--where",
+    "--document",
+    "named",
     multiple=True,
-    metavar="COLUMN=PATTERN",
-    help="Documents whose column, such as url or meta.cik, is as the pattern with * and ?, or by <, <=, >, >=, != of a "
-    "value; may be repeated.",
+    metavar="DOCUMENT",
+    help="A document, by its whole id, locator or file. May be repeated.",
 )
+@click.option("--documents-from", type=PathOrUrl(), metavar="FILE", help="A file with such a name in each line.")
+@dataset_option
+@source_option
+@where_option
 @click.option("--why", help="The reason, for the ledger; required without --dry-run.")
-@click.option("--run", "runs", multiple=True, type=PathOrUrl(), help="A training run: say which steps saw them.")
-@click.option("--dry-run", is_flag=True, help="Print what would be taken down, and change nothing.")
+@click.option(
+    "--run", "runs", multiple=True, type=PathOrUrl(), help="A training run: say which steps saw them. May be repeated."
+)
+@click.option("--dry-run", is_flag=True, help="Print what would be done, and change nothing.")
 @placement_options
 @json_option
 def remove_command(
     out: str,
-    ids: Sequence[str],
-    ids_from: str | None,
+    named: Sequence[str],
+    documents_from: str | None,
     dataset: str | None,
     source: str | None,
     where: Sequence[str],
@@ -65,7 +66,7 @@ def remove_command(
     snapshots and token shards still have their texts: see `finpile vacuum`.
     """
     console = Console(as_json)
-    wanted = _wanted(out, ids, ids_from, dataset, source, where)
+    wanted = _wanted(out, named, documents_from, dataset, source, where)
     if why is None and not dry_run:
         raise ConfigError("--why TEXT is the reason that the ledger keeps: say it, or --dry-run")
     for run in runs:
@@ -84,20 +85,25 @@ def remove_command(
 
 
 def _wanted(
-    out: str, ids: Sequence[str], ids_from: str | None, dataset: str | None, source: str | None, where: Sequence[str]
+    out: str,
+    named: Sequence[str],
+    documents_from: str | None,
+    dataset: str | None,
+    source: str | None,
+    where: Sequence[str],
 ) -> Wanted:
     """Raises: ConfigError without a condition, or for one that cannot be read."""
-    named = set(ids)
-    if ids_from is not None:
+    names = set(named)
+    if documents_from is not None:
         try:
-            lines = storage.read_bytes(ids_from).decode().splitlines()
-            named |= {line.strip() for line in lines} - {""}
+            lines = storage.read_bytes(documents_from).decode().splitlines()
+            names |= {line.strip() for line in lines} - {""}
         except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"--ids-from {ids_from} cannot be read: {error}") from error
+            raise InputError(f"--documents-from {documents_from} cannot be read: {error}") from error
     conditions = tuple(map(Condition.parse, where))
-    if not named and ids_from is None and dataset is None and source is None and not conditions:
-        raise ConfigError("say which documents: --ids, --ids-from, --dataset, --source or --where")
-    found = find_ids(out, named).values() if named or ids_from is not None else None
+    if not names and documents_from is None and dataset is None and source is None and not conditions:
+        raise ConfigError("say which documents: --document, --documents-from, --dataset, --source or --where")
+    found = find_ids(out, names).values() if names or documents_from is not None else None
     return Wanted(ids=None if found is None else frozenset(found), dataset=dataset, source=source, where=conditions)
 
 

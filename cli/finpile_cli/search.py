@@ -34,7 +34,7 @@ _DAY = 10
     default=20,
     show_default=True,
     metavar="N",
-    help="At most N texts; all count.",
+    help="At most N texts are printed; all are counted.",
 )
 @json_option
 def search_command(out: str, words: str, day: datetime | None, limit: int, as_json: bool) -> None:

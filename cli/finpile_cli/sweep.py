@@ -23,14 +23,14 @@ _DEFAULT_SIZES = "25000:550000:25000"
 
 
 @click.command()
-@click.argument("tokenizer", required=False, type=PathOrUrl(), metavar="[DIR]")
+@click.argument("tokenizer", required=False, type=PathOrUrl(), metavar="[TOKENIZER]")
 @click.option(
     "--train",
     "training",
     multiple=True,
     type=PathOrUrl(),
     metavar="DOCS",
-    help="Train a model on these instead of cutting DIR's.",
+    help="Documents to train a model on, instead of cutting that of TOKENIZER. May be repeated.",
 )
 @click.option(
     "--on",
@@ -39,25 +39,30 @@ _DEFAULT_SIZES = "25000:550000:25000"
     required=True,
     type=PathOrUrl(),
     metavar="DOCS",
-    help="Text to encode; it should not be part of the training text.",
+    help="Documents to encode, which should not be part of the training text. May be repeated.",
 )
 @click.option(
     "--sizes",
     default=_DEFAULT_SIZES,
     show_default=True,
     metavar="FIRST:LAST[:STEP]",
-    help="Or A,B,C. The default step is FIRST.",
+    help="Sizes to encode with, or A,B,C. The default step is FIRST.",
 )
 @click.option(
     "--max-piece-bytes",
     type=click.IntRange(2, 254),
     default=TokenizerConfig().max_piece_bytes,
     show_default=True,
-    help="With --train: the longest piece.",
+    help="Longest piece, with --train.",
 )
 @text_field_option
-@click.option("--threads", type=click.IntRange(min=1), default=None, help="[default: CPU cores]")
-@click.option("-o", "--output", type=Output(), metavar="FOLDER", help="Write sweep.{svg,md,csv,tex,json} here.")
+@click.option(
+    "--threads",
+    type=click.IntRange(min=1),
+    default=None,
+    help="Threads of the training and the encoding.  [default: CPU cores]",
+)
+@click.option("-o", "--output", type=Output(), metavar="FOLDER", help="Output folder: sweep.{svg,md,csv,tex,json}.")
 @json_option
 def sweep_command(
     tokenizer: str | None,
@@ -72,9 +77,9 @@ def sweep_command(
 ) -> None:
     """Find the vocabulary size that encodes a text in the fewest bytes (section 2.3 of the paper).
 
-    DIR is a folder that `finpile tokenizer train` wrote, or `tokenizer/` of a build: its merged model is cut to each
-    size, which equals split and merge with that --vocab-size. With --train DOCS, one Unigram model is trained in this
-    process instead and pruned from the largest size to the smallest. DOCS are as in `finpile tokenizer compare`.
+    TOKENIZER is a folder that `finpile tokenizer train` wrote, or `tokenizer/` of a build: its merged model is cut to
+    each size, which equals split and merge with that --vocab-size. With --train DOCS, one Unigram model is trained in
+    this process instead and pruned from the largest size to the smallest. DOCS are as in `finpile tokenizer compare`.
     """
     from finpile_tokenizer.sweep import encoded_sizes
 
@@ -82,7 +87,7 @@ def sweep_command(
     wanted = parse_sizes(sizes)
     num_threads = threads or os.cpu_count() or 1
     if bool(tokenizer) == bool(training):
-        raise ConfigError("expected either DIR, a trained tokenizer, or --train DOCS")
+        raise ConfigError("expected either TOKENIZER, a trained tokenizer, or --train DOCS")
     _check_texts(documents, text_field)
     if tokenizer:
         vocabularies = _cut(tokenizer, wanted)

@@ -1,4 +1,4 @@
-"""`finpile tokenizer`: train, sweep, compare, export, encode, decode."""
+"""`finpile tokenizer encode` and `finpile tokenizer decode`."""
 
 from __future__ import annotations
 
@@ -7,35 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from finpile.errors import ConfigError, InputError
+from finpile.errors import InputError
 from finpile_cli.console import Console, json_option
-from finpile_cli.lazy_group import LazyGroup
-from finpile_cli.paths import Output, PathOrUrl
+from finpile_cli.paths import PathOrUrl
 
 if TYPE_CHECKING:
     from finpile_tokenizer import UnigramTokenizer
     from finpile_tokenizer.export import Special
 
-_COMMANDS = {
-    "train": ("finpile_cli.tokenizer_train", "train_command", "Train a tokenizer on documents: split, train, merge."),
-    "compare": ("finpile_cli.compare", "compare_command", "Count tokens with several tokenizers: tables of papers."),
-    "sweep": ("finpile_cli.sweep", "sweep_command", "Find the vocabulary size that encodes a text best."),
-    "encode": ("finpile_cli.tokenizer", "encode_command", "Encode each line of standard input to ids."),
-    "export": (
-        "finpile_cli.tokenizer",
-        "export_command",
-        "Write the files for transformers: pad token, longest sequence.",
-    ),
-    "decode": ("finpile_cli.tokenizer", "decode_command", "Decode lines of ids on standard input."),
-}
-
-
-@click.group(cls=LazyGroup, lazy=_COMMANDS)
-def tokenizer_group() -> None:
-    """Train, compare and use tokenizers. `finpile build` trains one for its corpus."""
-
-
-_special_option = click.option(
+special_option = click.option(
     "--special",
     type=click.Choice(["text", "control"]),
     help="How `<|endoftext|>` in a text is encoded: as ordinary text, or as the token that ends a document.",
@@ -44,7 +24,7 @@ _special_option = click.option(
 
 @click.command()
 @click.argument("tokenizer", type=PathOrUrl())
-@_special_option
+@special_option
 @json_option
 def encode_command(tokenizer: str, special: Special | None, as_json: bool) -> None:
     """Turn standard input into ids, one line of ids for each line of text.
@@ -61,49 +41,6 @@ def encode_command(tokenizer: str, special: Special | None, as_json: bool) -> No
         return
     for ids in encoded:
         click.echo(" ".join(map(str, ids)))
-
-
-@click.command()
-@click.argument("tokenizer", type=PathOrUrl())
-@click.option("-o", "--output", required=True, type=Output(), metavar="FOLDER", help="Folder or fsspec URL.")
-@click.option("--pad-token", metavar="TEXT", help="`<|endoftext|>`, or a new token whose id follows the vocabulary.")
-@click.option("--model-max-length", type=click.IntRange(min=1), metavar="N", help="Tokens of the longest sequence.")
-@_special_option
-@json_option
-def export_command(
-    tokenizer: str,
-    output: str,
-    pad_token: str | None,
-    model_max_length: int | None,
-    special: Special | None,
-    as_json: bool,
-) -> None:
-    """Write a tokenizer for `AutoTokenizer.from_pretrained(FOLDER)`: tokenizer.json and tokenizer_config.json.
-
-    TOKENIZER is a folder that `finpile build` or `finpile tokenizer train` wrote. The default of `--special` is
-    `control`, as in Hugging Face. A new pad token makes the vocabulary one entry larger than the model's.
-    """
-    from finpile_tokenizer import TokenizerError
-    from finpile_tokenizer.export import CONFIG_FILE, TOKENIZER_FILE, VOCABULARY_FILE, write_for_transformers
-
-    from finpile import storage
-    from finpile.tokens.tokenizer_files import saved_to
-
-    vocabulary = load_tokenizer(tokenizer).vocabulary
-    if storage.is_file(storage.join(output, VOCABULARY_FILE)):
-        raise ConfigError(f"-o {output} has a tokenizer of FinPile, which this would overwrite: name another folder")
-    try:
-        with saved_to(output) as folder:
-            write_for_transformers(
-                folder, vocabulary, pad_token=pad_token, model_max_length=model_max_length, special=special or "control"
-            )
-    except TokenizerError as error:
-        raise ConfigError(f"--pad-token: {error}") from error
-    console = Console(as_json)
-    files = [storage.join(output, name) for name in (TOKENIZER_FILE, CONFIG_FILE)]
-    for file in files:
-        console.line(file)
-    console.result({"files": files})
 
 
 @click.command()

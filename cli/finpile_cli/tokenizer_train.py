@@ -17,7 +17,7 @@ from finpile_cli.console import Console, json_option
 from finpile_cli.display import Display
 from finpile_cli.engine import Again, BeamOptionsLast, Placement, again_options, placement_options
 from finpile_cli.option_groups import number_or
-from finpile_cli.paths import PathOrUrl, text_field_option
+from finpile_cli.paths import PathOrUrl, output_option, text_field_option
 
 if TYPE_CHECKING:
     from finpile_pipelines.unigram.held_out import HeldOut
@@ -37,9 +37,7 @@ _LEAST = 258
 
 @click.command(cls=BeamOptionsLast)
 @click.argument("docs", nargs=-1, required=True, type=PathOrUrl(), metavar="DOCS...")
-@click.option(
-    "-o", "--out", required=True, type=PathOrUrl(), metavar="DIR", help="Folder for the tokenizer (or fsspec URL)."
-)
+@output_option
 @click.option(
     "--mode",
     type=click.Choice(["split-merge", "refit", "global"]),
@@ -56,7 +54,9 @@ _LEAST = 258
     "SentencePiece Unigram of 256,000.",
 )
 @click.option(
-    "--vocab-size", type=click.IntRange(min=_LEAST), help=f"Entries in all.  [default: {_DEFAULT.vocab_size}]"
+    "--vocab-size",
+    type=click.IntRange(min=_LEAST),
+    help=f"Entries of the vocabulary.  [default: {_DEFAULT.vocab_size}]",
 )
 @click.option(
     "--chunks",
@@ -85,11 +85,11 @@ _LEAST = 258
     help="Field of the records with the domain of each: meta.pile_set_name; dots select keys.",
 )
 @click.option(
-    "--held-out",
+    "--heldout",
     multiple=True,
     type=PathOrUrl(),
     metavar="DOCS",
-    help="Measure the fit to these; of a build, to its held-out documents.",
+    help="Documents to measure the fit to; of a build, its held-out ones. May be repeated.",
 )
 @placement_options
 @again_options
@@ -99,12 +99,12 @@ def train_command(
     ctx: click.Context,
     /,
     docs: tuple[str, ...],
-    out: str,
+    output: str,
     preset: str | None,
     like: Like | None,
     text_field: str,
     domain_field: str | None,
-    held_out: tuple[str, ...],
+    heldout: tuple[str, ...],
     placement: Placement,
     again: Again,
     as_json: bool,
@@ -120,20 +120,20 @@ def train_command(
     console = Console(as_json)
     if like is not None:
         _check_options_of_like(ctx)
-        _train_like(console, like, docs, out, settings["vocab_size"], text_field, **again)
+        _train_like(console, like, docs, output, settings["vocab_size"], text_field, **again)
         return
     config = read_settings(preset, settings)
     from finpile_pipelines.unigram.train_folder import check_held_out, evaluate_folder, train_folder
 
-    if held_out:
-        check_held_out(held_out, text_field)
+    if heldout:
+        check_held_out(heldout, text_field)
     display = Display(console, by_pipeline=True)
     engine = placement.engine(display)
-    console.line(f"training a tokenizer in {out}", style="bold")
+    console.line(f"training a tokenizer in {output}", style="bold")
     with display:
         trained = train_folder(
             docs,
-            out,
+            output,
             config,
             engine,
             text_field=text_field,
@@ -141,12 +141,12 @@ def train_command(
             **again,
             listen=_listener(console, display),
         )
-        evaluated = evaluate_folder(held_out, out, engine, text_field) if held_out else []
-    _close(console, trained, evaluated, config, out)
+        evaluated = evaluate_folder(heldout, output, engine, text_field) if heldout else []
+    _close(console, trained, evaluated, config, output)
 
 
 #: The options that `--like` can have beside it.
-_OPTIONS_OF_LIKE = {"docs", "out", "like", "vocab_size", "text_field", "replace", "fresh", "as_json"}
+_OPTIONS_OF_LIKE = {"docs", "output", "like", "vocab_size", "text_field", "replace", "fresh", "as_json"}
 
 
 def _check_options_of_like(ctx: click.Context) -> None:

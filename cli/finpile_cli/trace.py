@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from finpile.documents.split import TRAIN
 from finpile.errors import ConfigError, InputError
 from finpile.output.layout import Layout
 from finpile.output.snapshots import BUILD, is_published, load_build
 from finpile_cli.console import Console, json_option
 from finpile_cli.language_models import seen_batches, steps_that_saw
+from finpile_cli.option_groups import dataset_option, source_option, split_option
 from finpile_cli.paths import PathOrUrl
 
 if TYPE_CHECKING:
@@ -28,25 +30,37 @@ _RANK = re.compile(r"(?P<rank>\d+)/(?P<size>\d+)", re.ASCII)
 @click.command()
 @click.argument("out", type=PathOrUrl())
 @click.option("--sequence", metavar="N[:POS]", help="A sequence of the shards, or one token of it; both count from 0.")
-@click.option("--heldout", metavar="DATASET/SOURCE", help="With --sequence: in the held-out shards of this source.")
-@click.option("--step", type=click.IntRange(min=1), help="With --run: a step of training, as losses.jsonl counts them.")
-@click.option("--run", type=PathOrUrl(), help="The `out` of a training file that names the shards of OUT.")
+@split_option
+@dataset_option
+@source_option
+@click.option(
+    "--step",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="With --run: a step of training, as losses.jsonl counts them.",
+)
+@click.option(
+    "--run", type=PathOrUrl(), help="A training run: the `out` of a training file that names the shards of OUT."
+)
 @click.option("--rank", metavar="R/N", help="With --step: only what process R of N saw; R counts from 0.")
 @click.option(
     "--snapshot",
     type=click.IntRange(min=0),
-    help="Only the shards that this snapshot added; 0: those of the build.  [default: 0; with --document: all]",
+    metavar="N",
+    help="Of this snapshot: only the shards that it added; 0: those of the build.  [default: 0; with --document: all]",
 )
 @click.option(
     "--document",
-    metavar="NAME",
+    metavar="DOCUMENT",
     help="A document, by id, locator or file: its sequences, and with --run the steps that saw it.",
 )
 @json_option
 def trace_command(
     out: str,
     sequence: str | None,
-    heldout: str | None,
+    split: str,
+    dataset: str | None,
+    source: str | None,
     step: int | None,
     run: str | None,
     rank: str | None,
@@ -57,15 +71,17 @@ def trace_command(
     """Find the documents of tokens, and the tokens of a document.
 
     \b
-    --sequence N[:POS]   documents of a sequence, or the bytes of one token
+    --sequence N[:POS]   documents of a sequence, or the bytes of one token; with
+                         --split heldout --dataset D --source S, of held-out shards
     --step S --run RUN   documents that a step saw, and what was cut from them
-    --document NAME      sequences of a document; with --run, steps that saw it
+    --document DOCUMENT  sequences of a document; with --run, steps that saw it
     """
     if sum(value is not None for value in (sequence, step, document)) != 1:
         raise ConfigError("say one of --sequence, --step and --document")
     if step is not None and run is None:
         raise ConfigError("--step needs --run: the folder of the training run")
     load_build(Layout(out), through="tokens")
+    heldout = _heldout_source(sequence, split, dataset, source)
     console = Console(as_json)
     if sequence is not None:
         _trace_sequence(console, out, sequence, heldout, snapshot or BUILD)
@@ -75,14 +91,14 @@ def trace_command(
         _trace_document(console, out, document, run, snapshot)
 
 
-def _trace_sequence(console: Console, out: str, sequence: str, heldout: str | None, snapshot: int) -> None:
+def _trace_sequence(console: Console, out: str, sequence: str, heldout: tuple[str, str] | None, snapshot: int) -> None:
     from finpile.history.trace import documents_of
     from finpile.tokens.provenance import TokenProvenance
 
     asked = _SEQUENCE.fullmatch(sequence)
     if asked is None:
         raise ConfigError(f"--sequence is {sequence!r}: expected N, or N:POS, such as 12:400")
-    provenance = TokenProvenance(out, None if heldout is None else _row(heldout), snapshot)
+    provenance = TokenProvenance(out, heldout, snapshot)
     number = int(asked["number"])
     try:
         if asked["position"] is None:
@@ -155,10 +171,21 @@ def _trace_document(console: Console, out: str, prefix: str, run: str | None, sn
     console.result(result)
 
 
-def _row(name: str) -> tuple[str, str]:
-    dataset, slash, source = name.partition("/")
-    if not slash:
-        raise ConfigError(f"--heldout is {name!r}: expected DATASET/SOURCE, such as FinPile/News")
+def _heldout_source(
+    sequence: str | None, split: str, dataset: str | None, source: str | None
+) -> tuple[str, str] | None:
+    """The dataset and source whose held-out shards have the sequence; None: the training shards, which have all.
+
+    Raises: ConfigError for options that do not belong together.
+    """
+    if split == TRAIN:
+        if dataset is not None or source is not None:
+            raise ConfigError("--dataset and --source name held-out shards: add --split heldout")
+        return None
+    if sequence is None:
+        raise ConfigError("--split heldout needs --sequence: it names the shards that have the sequence")
+    if dataset is None or source is None:
+        raise ConfigError("--split heldout needs --dataset and --source: each source has held-out shards of its own")
     return dataset, source
 
 

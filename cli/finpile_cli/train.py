@@ -1,4 +1,4 @@
-"""`finpile train`: the reference language model."""
+"""`finpile model train`: the reference language model."""
 
 from __future__ import annotations
 
@@ -25,13 +25,18 @@ _LINE_EVERY_SECONDS = 5.0
 
 @click.command()
 @click.argument("config", type=PathOrUrl(dir_okay=False))
-@click.option("--steps", type=click.IntRange(min=1), help="Stop after this step; the same command resumes there.")
+@click.option(
+    "--until-step",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="The last step; the same command resumes there.  [default: that of CONFIG]",
+)
 @json_option
-def train_command(config: str, steps: int | None, as_json: bool) -> None:
+def train_command(config: str, until_step: int | None, as_json: bool) -> None:
     """Train a language model on token shards with the settings of the training file CONFIG.
 
     A killed run resumes from its last checkpoint and ends in the same bytes as an uninterrupted run. Several processes:
-    torchrun --nproc-per-node N -m finpile_cli train CONFIG
+    torchrun --nproc-per-node N -m finpile_cli model train CONFIG
     """
     require_torch()
     from finpile_trainer.train import load_train_config, train
@@ -39,18 +44,18 @@ def train_command(config: str, steps: int | None, as_json: bool) -> None:
 
     console = Console(as_json)
     settings = load_train_config(config)
-    last = min(settings.steps, steps or settings.steps)
+    last = min(settings.steps, until_step or settings.steps)
     obstacle = None
     try:
         check_exportable(settings.model_config())
     except ConfigError as error:
         obstacle = str(error)
         if os.environ.get("RANK", "0") == "0":
-            console.line(f"note: `finpile export` cannot write this model for transformers: {obstacle}")
+            console.line(f"note: `finpile export hf` cannot write this model for transformers: {obstacle}")
     checking = console.progress("checking token shards", unit="B")
     on_step = _StepLines(console, last)
     with _HeldoutLines(console, on_step) as on_heldout:
-        result = train(settings, stop_at=steps, on_step=on_step, on_heldout=on_heldout, on_check=checking)
+        result = train(settings, stop_at=until_step, on_step=on_step, on_heldout=on_heldout, on_check=checking)
     if not result.is_first:
         return
     records = result.records

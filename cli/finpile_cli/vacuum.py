@@ -15,7 +15,7 @@ from finpile_cli.paths import PathOrUrl
 @click.command(cls=BeamOptionsLast)
 @click.argument("out", type=PathOrUrl())
 @click.option("--keep", type=click.IntRange(min=1), default=1, show_default=True, help="Newest snapshots to keep.")
-@click.option("--dry-run", is_flag=True, help="Say what would be deleted, and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Print what would be done, and change nothing.")
 @placement_options
 @json_option
 def vacuum_command(out: str, keep: int, dry_run: bool, placement: Placement, as_json: bool) -> None:

@@ -35,6 +35,7 @@ _TEXT, _REMOVED_TEXT = "text", "removed_text"
 class Filter:
     """Which rows a list has: those that fulfil all conditions that are given."""
 
+    dataset: str | None = None
     source: str | None = None
     is_removed: bool = False
     """Documents that were removed as a whole, in place of kept ones."""
@@ -57,7 +58,7 @@ class Listing:
     Files are read whole, one after the other, and compared with the manifest. Of a snapshot before a takedown, the
     documents that were taken down have no text, and no title, metadata or detail, as after `finpile vacuum`.
 
-    Raises: ConfigError for a source, reason, column or expression that is not known; as `load_snapshot`.
+    Raises: ConfigError for a dataset, source, reason, column or expression that is not known; as `load_snapshot`.
     """
 
     def __init__(self, out: str, wanted: Filter, snapshot: int | None = None) -> None:
@@ -104,7 +105,7 @@ class Listing:
         texts = part[_REMOVED_TEXT if wanted.is_of_ledger else _TEXT]
         part = part.append_column("bytes", pc.binary_length(texts).cast(pa.int64()))
         mask = np.ones(part.num_rows, bool)
-        for column, value in (("source", wanted.source), ("reason", wanted.reason)):
+        for column, value in (("dataset", wanted.dataset), ("source", wanted.source), ("reason", wanted.reason)):
             if value is not None:
                 mask &= np.asarray(pc.equal(part[column], value))
         if wanted.is_removed:
@@ -119,15 +120,13 @@ class Listing:
         return part.select(REMOVAL_COLUMNS if wanted.is_of_ledger else DOCUMENT_COLUMNS).filter(pa.array(mask))
 
     def _check(self, manifest: Mapping[str, Any]) -> None:
-        wanted, sources, reasons = self._wanted, set[str](), set[str]()
-        for _, rows in _counted(manifest, "documents"):
-            sources |= {row["source"] for row in rows}
-        for _, rows in _counted(manifest, "ledger"):
-            sources |= {row["source"] for row in rows}
-            reasons |= {row["reason"] for row in rows}
-        for what, value, known in (("--source", wanted.source, sources), ("--reason", wanted.reason, reasons)):
+        wanted = self._wanted
+        rows = [row for table in ("documents", "ledger") for _, part in _counted(manifest, table) for row in part]
+        for name in ("dataset", "source", "reason"):
+            known = {row[name] for row in rows if name in row}
+            value = getattr(wanted, name)
             if value is not None and value not in known:
-                raise ConfigError(f"{what}: {value!r} is not in this corpus{nearest(value, known)}")
+                raise ConfigError(f"--{name}: {value!r} is not in this corpus{nearest(value, known)}")
         columns = (
             {*LEDGER_SCHEMA.names, "bytes"} - {_REMOVED_TEXT}
             if wanted.is_of_ledger
@@ -148,12 +147,13 @@ def _counted(manifest: Mapping[str, Any], table: str) -> Iterator[tuple[str, lis
 
 
 def _paths_with_some(manifest: Mapping[str, Any], wanted: Filter) -> set[str]:
-    """The files that have rows of the source, with the reason."""
+    """The files that have rows of the dataset and source, with the reason."""
     return {
         path
         for path, rows in _counted(manifest, "ledger" if wanted.is_of_ledger else "documents")
         if any(
-            wanted.source in (None, row["source"])
+            wanted.dataset in (None, row["dataset"])
+            and wanted.source in (None, row["source"])
             and wanted.reason in (None, row.get("reason"))
             and (not wanted.is_removed or row["num_docs"])
             for row in rows
