@@ -29,8 +29,9 @@ _NUM_FILES = 8
 _WORD_LETTERS = 5
 
 _ABOUT = (
-    f"`finpile dedup --near none --substring {MIN_LENGTH}` on {NUM_WORKERS} workers, one run each, start and imports "
-    "counted. Words are five random letters. Peak: the highest sum over all processes, what they share counted once; "
+    f"`finpile dedup --near none --substring-min-length {MIN_LENGTH}` on {NUM_WORKERS} workers, one run each, start "
+    "and imports counted. Words are five random letters. Peak: the highest sum over all processes, what they share "
+    "counted once; "
     "the largest process is a worker or the one that starts them. A document is never parted: one of 200 MB is one "
     "shard, where others hold 16 MiB."
 )
@@ -128,7 +129,7 @@ def measure(name: str, scale: float, scratch: Path) -> list[str]:
     num_docs, num_bytes = _write(CASES[name][1](np.random.default_rng(20230330), scale), folder / "in")
     say(f"{name}: {num_docs} documents, {num_bytes / 1e6:.0f} MB")
     command = ["-m", "finpile_cli", "dedup", folder / "in", "-o", folder / "out", "--near", "none"]
-    command += ["--substring", str(MIN_LENGTH), "--workers", str(NUM_WORKERS)]
+    command += ["--substring-min-length", str(MIN_LENGTH), "--workers", str(NUM_WORKERS)]
     try:
         cost = run_tree([sys.executable, *command], scratch / "log.txt")
         return [name, f"{num_docs:,}", f"{num_bytes / 1e6:.1f}", *_cells(folder / "out", cost)]

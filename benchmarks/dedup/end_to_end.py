@@ -98,12 +98,12 @@ TOOLS = (
     Tool(name="FinPile, paper", command=finpile_command("--near", "paper"), outcome=finpile_outcome),
     Tool(
         name="FinPile, fast, numbers: any",
-        command=finpile_command("--near", "fast", "--numbers", "any"),
+        command=finpile_command("--near", "fast", "--near-numbers", "any"),
         outcome=finpile_outcome,
     ),
     Tool(
         name="FinPile, fast, and substrings of 200 bytes",
-        command=finpile_command("--near", "fast", "--substring", "200"),
+        command=finpile_command("--near", "fast", "--substring-min-length", "200"),
         outcome=None,
     ),
     Tool(

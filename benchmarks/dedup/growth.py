@@ -15,7 +15,10 @@ from benchmarks.dedup.end_to_end import NUM_WORKERS, finpile_command
 SIZES_MB = (5.0, 10.0, 20.0, 40.0, 80.0)
 #: Files in which the corpus comes: more than workers, so that none waits for the other.
 _NUM_FILES = 8
-_OPTIONS = {"near fast": ("--near", "fast"), "substrings of 200 bytes": ("--near", "none", "--substring", "200")}
+_OPTIONS = {
+    "near fast": ("--near", "fast"),
+    "substrings of 200 bytes": ("--near", "none", "--substring-min-length", "200"),
+}
 
 _ABOUT = (
     "`finpile dedup` on {workers} workers, a run each, start and imports counted. Texts are chosen by digest of their "

@@ -36,7 +36,7 @@ atexit.register(lambda: print(len(labels)))
 from finpile_cli.main import main
 main()
 """
-_SETTINGS = {"near fast": (), "near fast, substrings of 200 bytes": ("--substring", "200")}
+_SETTINGS = {"near fast": (), "near fast, substrings of 200 bytes": ("--substring-min-length", "200")}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

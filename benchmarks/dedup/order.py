@@ -2,9 +2,9 @@
 
     python -m benchmarks.dedup.order DATA [--rounds 3] [--workers 2] [--only mix] [--results FOLDER]
 
-DATA has the archives of `benchmarks.common.mix`. Cost: `finpile dedup --substring 200` of the mix, News and Speeches as
-JSON Lines in both orders in turns; start and imports count, a first round is not measured. CPU seconds are those of the
-command and of all processes that it waited for.
+DATA has the archives of `benchmarks.common.mix`. Cost: `finpile dedup --substring-min-length 200` of the mix, News and
+Speeches as JSON Lines in both orders in turns; start and imports count, a first round is not measured. CPU seconds are
+those of the command and of all processes that it waited for.
 
 Later documents: `deduplicate` with near duplicates (fast) and passages of 200 bytes, of all dated documents and of
 those up to a date. A decision is what is removed of a document, and for which copy. Documents of equal priority are in
@@ -127,7 +127,9 @@ def _run(inputs: Sequence[Path], out: Path, order: Order, workers: int) -> Run:
     command = [sys.executable, "-m", "finpile_cli", "dedup", *map(str, inputs), "-o", str(out), "--order", order]
     before, began = _children_cpu_seconds(), time.monotonic()
     subprocess.run(
-        [*command, "--substring", str(_MIN_LENGTH), "--workers", str(workers)], check=True, capture_output=True
+        [*command, "--substring-min-length", str(_MIN_LENGTH), "--workers", str(workers)],
+        check=True,
+        capture_output=True,
     )
     wall, cpu = time.monotonic() - began, _children_cpu_seconds() - before
     return Run(wall_seconds=wall, cpu_seconds=cpu, removed=_removed(out))

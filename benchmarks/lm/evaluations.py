@@ -95,7 +95,7 @@ def _train(out: Path, preset: str, steps: int) -> None:
         return
     config = out / f"{preset}.yaml"
     config.write_text(_TRAINING.format(preset=preset, steps=steps, rate=_RATES[preset]))
-    _finpile("train", config)
+    _finpile("model", "train", config)
 
 
 def _train_gpt2(data: Path, out: Path, steps: int) -> float:
@@ -179,11 +179,11 @@ def _bits_per_byte(out: Path, limit: int) -> list[str]:
     shutil.copy(out / "corpus/manifest.json", out / "finpile/manifest.json")
     models = [out / name for name in (*PRESETS, "gpt2")]
     _finpile(
+        "model",
         "evaluate",
-        *models,
-        "--on",
         out / "finpile",
-        "--limit",
+        *models,
+        "--per-source",
         limit,
         "--period",
         "year",
@@ -205,8 +205,8 @@ def _tasks(data: Path, out: Path, items: int) -> list[str]:
     (folder / "lambada.json").write_text("\n".join(rows[at] for part in _LAMBADA for at in part) + "\n")
     (folder / "lambada.yaml").write_text(_LAMBADA_TASK.format(file=folder / "lambada.json"))
     run, corpus = out / PRESETS[0], out / "corpus"
-    arguments = ("--tasks", _TASKS, "--data", folder, "--limit", items, "--contamination", corpus, "-o", out / "tasks")
-    _finpile("evaluate", run, *arguments)
+    arguments = (_TASKS, "--data", folder, "--limit", items, "--contamination", corpus, "-o", out / "tasks")
+    _finpile("model", "tasks", run, *arguments)
     text = (out / "tasks/tasks.md").read_text()
     about = (
         f"At most {items} items of each set. `lambada_local` is a task of lm-evaluation-harness with items of "

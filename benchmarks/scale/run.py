@@ -30,7 +30,7 @@ from benchmarks.scale.sentences import read_material
 PARTS = {
     "exact": ("--near", "none"),
     "near": ("--near", "fast"),
-    "substring": ("--near", "none", "--substring", "200"),
+    "substring": ("--near", "none", "--substring-min-length", "200"),
     "build": (),
 }
 _SEED = 1

@@ -79,7 +79,7 @@ def compare_modes(
         command += ["-o", folder / mode, "--mode", mode, "--workers", str(NUM_WORKERS), "--json", "--chunks", chunks]
         command += ["--vocab-size", str(vocab_size)]
         for path in held_out:
-            command += ["--held-out", path]
+            command += ["--heldout", path]
         log = folder / f"{mode}.log"
         cost = run_tree(command, log)
         printed = log.read_text()

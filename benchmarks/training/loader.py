@@ -3,7 +3,7 @@
     python -m benchmarks.training.loader FOLDER [--gigatokens 0.1] [--seconds 3] [--results DIR]
 
 Writes a store of random ids to FOLDER, reads all of it once, and then takes the batches of consecutive steps, as
-`finpile train` does: one thread, sequences in the order of the seed, int64 tensors. CPU seconds are those of this
+`finpile model train` does: one thread, sequences in the order of the seed, int64 tensors. CPU seconds are those of this
 process; each row is the median of three rounds.
 """
 

@@ -8,8 +8,6 @@ from typing import Any, TypeVar
 
 import click
 
-from finpile.documents.split import HELDOUT, TRAIN
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -59,8 +57,8 @@ where_option = click.option(
 )
 split_option = click.option(
     "--split",
-    type=click.Choice([TRAIN, HELDOUT]),
-    default=TRAIN,
+    type=click.Choice(["train", "heldout"]),
+    default="train",
     show_default=True,
     help="Training or held-out documents.",
 )

@@ -16,7 +16,7 @@ _SHOWN = 120
 class PathOrUrl(click.Path):
     """A local path, whose leading `~` is this user's home, or an fsspec URL of a file system that can be opened.
 
-    A shell expands `~` only at the beginning of a word, so not in `--out=~/corpus`.
+    A shell expands `~` only at the beginning of a word, so not in `--output=~/corpus`.
     """
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import click
 from finpile_trainer.evaluation.task import TASKS
 
+from finpile_cli import language_models
 from finpile_cli.console import Console, json_option
-from finpile_cli.language_models import load_language_model, require_torch, retained_option, tokenizer_of_option
+from finpile_cli.language_models import require_torch, retained_option, tokenizer_of_option
 from finpile_cli.paths import Output, PathOrUrl
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def tasks_command(
     from finpile_cli.evaluate_tasks import evaluate_tasks
 
     def load() -> LanguageModel:
-        return load_language_model(model, tokenizer_of, retained)
+        return language_models.load_language_model(model, tokenizer_of, retained)
 
     about = {"model": model, "step": retained}
     evaluate_tasks(load, tasks, data, output or model, limit, Console(as_json), against, contamination, about)

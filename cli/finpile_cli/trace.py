@@ -71,8 +71,9 @@ def trace_command(
     """Find the documents of tokens, and the tokens of a document.
 
     \b
-    --sequence N[:POS]   documents of a sequence, or the bytes of one token; with
-                         --split heldout --dataset D --source S, of held-out shards
+    --sequence N[:POS]   documents of a sequence, or the bytes of one token
+    --split heldout --dataset D --source S --sequence N
+                         the same of the held-out shards of a source
     --step S --run RUN   documents that a step saw, and what was cut from them
     --document DOCUMENT  sequences of a document; with --run, steps that saw it
     """

@@ -1,4 +1,4 @@
-"""The curves of training runs for the pages, from the logs of `finpile train`."""
+"""The curves of training runs for the pages, from the logs of `finpile model train`."""
 
 from __future__ import annotations
 

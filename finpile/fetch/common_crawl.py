@@ -30,7 +30,7 @@ def list_url(server: str, crawl: str, kind: Kind) -> str:
     if _CRAWL.fullmatch(crawl) is None:
         raise ConfigError(f"crawl {crawl!r}: expected CC-MAIN-YEAR-WEEK or CC-NEWS/YEAR/MONTH, such as CC-MAIN-2022-05")
     if crawl.startswith("CC-NEWS") and kind != "warc":
-        raise ConfigError(f"crawl {crawl} has files of the kind warc only: add --kind warc")
+        raise ConfigError(f"crawl {crawl} has files of the kind warc only: add --format warc")
     return f"{server}/crawl-data/{crawl}/{kind}.paths.gz"
 
 

@@ -5,7 +5,7 @@ DIR/memorization.md        the table
 DIR/memorization.html      the table and the chart on one page
 DIR/memorization.svg       the chart
 
-The report is what `finpile evaluate --memorization` writes as JSON: `models`, each with a `name` and `groups`.
+The report is what `finpile model evaluate --memorization` writes as JSON: `models`, each with a `name` and `groups`.
 """
 
 from __future__ import annotations

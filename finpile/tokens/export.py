@@ -21,7 +21,7 @@ ABOUT_NAME = "finpile.json"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Export:
-    """A format, under the name that `--to` gives."""
+    """A format, under the name that `--format` gives."""
 
     name: str
     write: Callable[[TokenStore, str], tuple[list[str], int]]
@@ -31,7 +31,7 @@ class Export:
 
 
 EXPORTS: Registry[Export] = Registry(
-    "--to", package="finpile.tokens.exports", attribute="EXPORT", group="finpile.exports"
+    "--format", package="finpile.tokens.exports", attribute="EXPORT", group="finpile.exports"
 )
 
 

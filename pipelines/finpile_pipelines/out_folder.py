@@ -74,7 +74,7 @@ def check_takedowns(layout: Layout, saved: str | None) -> None:
         raise ConfigError(
             f"-o {layout.root} holds a build from which {takedowns.num_rows:,} documents were taken down "
             f"({layout.root}/{file['path']}), and --fresh brings them back: say --takedowns-to FILE to save their "
-            f"ids, and after the build `finpile remove {layout.root} --ids-from FILE --why TEXT`"
+            f"ids, and after the build `finpile remove {layout.root} --documents-from FILE --why TEXT`"
         )
     storage.write_bytes(saved, "".join(f"{name}\n" for name in takedowns["id"].to_pylist()).encode())
 

@@ -90,7 +90,7 @@ def test_deduplication_finds_the_planted_pairs_and_no_others(
     corpus: ModuleType, material: object, tmp_path: Path
 ) -> None:
     corpus.write_corpus(tmp_path / "c", material, _SIZE, 7, shard_bytes=400_000)
-    arguments = ["dedup", str(tmp_path / "c/documents"), "-o", str(tmp_path / "out"), "--substring", "200"]
+    arguments = ["dedup", str(tmp_path / "c/documents"), "-o", str(tmp_path / "out"), "--substring-min-length", "200"]
     done = CliRunner().invoke(finpile, [*arguments, "--workers", "1"], catch_exceptions=False)
     assert done.exit_code == 0
     compare = import_module("benchmarks.scale.found").compare

@@ -31,7 +31,7 @@ def judge(address: str, number: int) -> int:
 
 
 def test_a_killed_server_loses_no_answer_and_the_same_command_goes_on(run: Run, copy_of_sample: Path) -> None:
-    command = [sys.executable, "-m", "finpile_cli", "audit", str(copy_of_sample), "--sample", "2"]
+    command = [sys.executable, "-m", "finpile_cli", "audit", str(copy_of_sample), "--per-source", "2"]
     for ending, answered, printed in ((signal.SIGKILL, 0, ""), (signal.SIGINT, 5, "10 of ")):
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=heed_interrupts) as process:
             assert process.stdout is not None

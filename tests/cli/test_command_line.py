@@ -53,7 +53,7 @@ def finpile(*arguments: object, **options: Any) -> subprocess.Popen[str]:
 
 
 def test_commands_of_the_contract_are_there() -> None:
-    expected = {"build", "check", "report", "verify", "show", "train", "evaluate"}
+    expected = {"build", "check", "report", "verify", "show", "model train", "model evaluate"}
     assert expected | {"tokenizer compare", "tokenizer encode", "tokenizer decode"} <= set(NAMES)
 
 
@@ -61,10 +61,10 @@ def test_commands_of_the_contract_are_there() -> None:
 def test_help_lists_every_command(run: Run, flag: str) -> None:
     found = run(flag)
     assert (found.code, found.err) == (0, "")
-    assert all(f"  {name.split()[0]} " in found.out for name in NAMES)
+    assert all(f"  {name} " in found.out for name in NAMES)
 
 
-@pytest.mark.parametrize("name", [*NAMES, "tokenizer"])
+@pytest.mark.parametrize("name", [*NAMES, "tokenizer", "fetch", "model", "export"])
 def test_help_of_every_command_shows_its_use(run: Run, name: str) -> None:
     found = run(*name.split(), "--help")
     assert (found.code, found.err) == (0, "")
@@ -121,8 +121,8 @@ MISUSES = [
     ["tokenizer", "nosuchcommand"],
     ["tokenizer", "encode"],
     ["tokenizer", "compare", "one"],
-    ["train"],
-    ["evaluate", "run"],
+    ["model", "train"],
+    ["model", "evaluate", "out"],
 ]
 
 

@@ -185,8 +185,8 @@ def test_same_bytes_however_it_runs(run: Run, made: Path, tmp_path: Path, flags:
     ("flags", "kept"),
     [
         (["--near", "none"], ["a-1", "a-2", "a-3", "a-4", "a-5", "a-7"]),
-        (["--numbers", "any"], ["a-1", "a-3", "a-7"]),
-        (["--edit-similarity", "0.999"], ["a-1", "a-2", "a-3", "a-4", "a-5", "a-7"]),
+        (["--near-numbers", "any"], ["a-1", "a-3", "a-7"]),
+        (["--near-edit-similarity", "0.999"], ["a-1", "a-2", "a-3", "a-4", "a-5", "a-7"]),
         (["--near", "paper", "--timestamp-field", "timestamp"], ["a-1", "a-3", "a-4", "a-5", "a-7"]),
     ],
     ids=lambda value: " ".join(value) if str(value[0]).startswith("-") else "",
@@ -209,7 +209,7 @@ def test_repeated_text_is_cut(run: Run, tmp_path: Path) -> None:
     beginnings = ("Gold fell sharply in Zurich.", "Silver held at noon in Rome!")
     file = write_texts(tmp_path / "in.jsonl", *(f"{beginning} {repeated}" for beginning in beginnings))
     found = run(
-        "dedup", file, "-o", tmp_path / "out", "--near", "none", "--substring", 200, "--workers", 1, "--json"
+        "dedup", file, "-o", tmp_path / "out", "--near", "none", "--substring-min-length", 200, "--workers", 1, "--json"
     ).json()
     total = found["total"]
     assert (total["read"], total["kept"]) == (2, 2)
@@ -221,7 +221,7 @@ def test_repeated_text_is_cut(run: Run, tmp_path: Path) -> None:
 def test_document_of_which_cuts_leave_little_is_removed(run: Run, tmp_path: Path) -> None:
     repeated = "This notice is not an offer to sell. " * 8
     file = write_texts(tmp_path / "in.jsonl", f"Oil rose. {repeated}", f"Tin fell! {repeated}")
-    common = ("dedup", file, "--near", "none", "--substring", 200, "--workers", 1)
+    common = ("dedup", file, "--near", "none", "--substring-min-length", 200, "--workers", 1)
     total = run(*common, "-o", tmp_path / "out", "--json").json()["total"]
     assert (total["read"], total["substring_documents"], total["kept"]) == (2, 1, 1)
     assert total["bytes_out"] == total["bytes_in"] - total["substring_bytes"]
@@ -229,7 +229,7 @@ def test_document_of_which_cuts_leave_little_is_removed(run: Run, tmp_path: Path
     (row,) = (row for row in rows_of(tmp_path / "out", "removed") if row["start"] is None)
     assert (row["reason"], row["detail"]) == ("too_short_after_cuts", "9 characters of 20 are left")
     assert row["removed_text"] in (b"Oil rose.", b"Tin fell!")
-    total = run(*common, "-o", tmp_path / "all", "--min-chars", 9, "--json").json()["total"]
+    total = run(*common, "-o", tmp_path / "all", "--substring-min-chars", 9, "--json").json()["total"]
     assert (total["substring_documents"], total["kept"]) == (0, 2)
 
 
@@ -333,11 +333,25 @@ def test_declared_dates_decide_which_copy_is_older(run: Run, tmp_path: Path, dec
         (["in.jsonl", "--text-field", "txet"], "did you mean `text`?"),
         (["rows.parquet"], "did you mean `texts`?"),
         (["in.jsonl", "--timestamp-field", "timestmap"], "--timestamp-field"),
-        (["in.jsonl", "--unit", "tokens", "--substring", "50"], "--unit tokens needs --tokenizer"),
-        (["in.jsonl", "--keep", "none"], "without --substring"),
-        (["in.jsonl", "--near", "none", "--numbers", "any"], "without --near"),
-        (["in.jsonl", "--edit-similarity", "80"], "expected 0 < value <= 1"),
-        (["in.jsonl", "--substring", "50", "--unit", "tokens", "--tokenizer", "absent"], "no such folder"),
+        (
+            ["in.jsonl", "--substring-unit", "tokens", "--substring-min-length", "50"],
+            "--substring-unit tokens needs --substring-tokenizer",
+        ),
+        (["in.jsonl", "--substring-keep", "none"], "without --substring-min-length"),
+        (["in.jsonl", "--near", "none", "--near-numbers", "any"], "without --near"),
+        (["in.jsonl", "--near-edit-similarity", "80"], "expected 0 < value <= 1"),
+        (
+            [
+                "in.jsonl",
+                "--substring-min-length",
+                "50",
+                "--substring-unit",
+                "tokens",
+                "--substring-tokenizer",
+                "absent",
+            ],
+            "no such folder",
+        ),
         (["nowhere://x"], "nowhere"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -356,7 +370,9 @@ def test_mistake_is_named_with_its_remedy_and_leaves_no_trace(
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("flags", [["--substring", "many"], ["--rounds", "0"], ["--near", "exact"], ["--workers", "0"]])
+@pytest.mark.parametrize(
+    "flags", [["--substring-min-length", "many"], ["--substring-rounds", "0"], ["--near", "exact"], ["--workers", "0"]]
+)
 def test_value_of_an_option_is_refused(run: Run, tmp_path: Path, flags: list[str]) -> None:
     found = run("dedup", write_texts(tmp_path / "in.jsonl", STORY), "-o", tmp_path / "out", *flags)
     assert (found.code, flags[0] in found.err, "Traceback" in found.err) == (2, True, False)

@@ -14,7 +14,7 @@ Run = Callable[..., Any]
 
 
 def test_pages_are_written_and_named(run: Run, copy_of_sample: Path) -> None:
-    found = run("explore", copy_of_sample, "--samples", "1", "--json").json()
+    found = run("explore", copy_of_sample, "--per-source", "1", "--json").json()
     assert Path(found["page"]).is_file()
     written = [path for path in (copy_of_sample / "explorer").rglob("*") if path.is_file()]
     assert (found["num_files"], found["num_bytes"]) == (len(written), sum(path.stat().st_size for path in written))
@@ -22,7 +22,7 @@ def test_pages_are_written_and_named(run: Run, copy_of_sample: Path) -> None:
 
 
 def test_more_samples_than_rows_are_refused(run: Run, sample_build: Path) -> None:
-    assert "raise --rows" in run("explore", sample_build, "--samples", "2", "--rows", "1").refusal()
+    assert "raise --rows" in run("explore", sample_build, "--per-source", "2", "--rows", "1").refusal()
 
 
 def heed_interrupts() -> None:

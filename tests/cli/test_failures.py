@@ -78,11 +78,11 @@ def test_path_that_is_too_long_is_one_short_message(run: Run, corpus: Path, comm
 def test_home_is_expanded_without_a_shell(
     run: Run, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In `--out=~/x` a shell leaves the sign as it is."""
+    """In `--output=~/x` a shell leaves the sign as it is."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     assert run("check", "~/corpus.yaml").code == 0
-    message = run("build", "~/corpus.yaml", "--out=~/news").refusal()  # holds files of another kind
+    message = run("build", "~/corpus.yaml", "--output=~/news").refusal()  # holds files of another kind
     assert str(tmp_path / "news") in message
     assert run("verify", "~/nothing").refusal().startswith(str(tmp_path / "nothing"))
     assert not (tmp_path / "~").exists()
@@ -132,7 +132,9 @@ def test_yaml_nested_very_deep_is_one_message(run: Run, corpus: Path, text: str)
     assert "nested too deep" in message
 
 
-@pytest.mark.parametrize("command", [["train", "train.yaml"], ["evaluate", "run", "--on", "out"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "command", [["model", "train", "train.yaml"], ["model", "evaluate", "out", "run"]], ids=" ".join
+)
 @pytest.mark.parametrize(
     "action",
     ["raise OSError('libcudart.so.12: cannot open shared object file')", "raise RuntimeError('two\\nlines')", "1 / 0"],

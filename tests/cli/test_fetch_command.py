@@ -162,7 +162,7 @@ def test_dump_is_compared_with_its_publishers_checksum(run: Run, server: Archive
     ("arguments", "message"),
     [
         (("commoncrawl", "CC-2022", "--limit", "1"), "expected CC-MAIN-YEAR-WEEK"),
-        (("commoncrawl", "CC-NEWS/2022/01", "--limit", "1"), "--kind warc"),
+        (("commoncrawl", "CC-NEWS/2022/01", "--limit", "1"), "--format warc"),
         (("wikipedia", "../x"), "expected the name of a database"),
         (("wikipedia", "enwiki", "--dump", "2024-05-01"), "without hyphens"),
         (("wikipedia", "enwiki", "--server", "ftp://x"), "begins with https://"),

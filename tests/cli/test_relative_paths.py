@@ -68,11 +68,11 @@ def test_relative_paths_of_commands_are_those_of_the_launcher(elsewhere: Path) -
     Path("corpus.yaml").write_text(yaml.safe_dump(corpus, sort_keys=False))
     one = ("--workers", "1")
     assert "report: out/reports/index.html" in succeed("build", "corpus.yaml", "-o", "out", *one)
-    succeed("dedup", "in", "-o", "unique", "--substring", "100", *one)
-    options = ("--vocab-size", "300", "--chunks", "1", "--held-out", "out")
+    succeed("dedup", "in", "-o", "unique", "--substring-min-length", "100", *one)
+    options = ("--vocab-size", "300", "--chunks", "1", "--heldout", "out")
     succeed("tokenizer", "train", "out", "in", "-o", "tokenizer", *options, *one)
     write_texts("in/b.jsonl", 20, 3)
-    succeed("append", "corpus.yaml", "-o", "out", *one)
+    succeed("append", "out", "corpus.yaml", *one)
     found = [json.loads(line) for line in Path("in/b.jsonl").read_text().splitlines()]
     assert len(found) == 3
     succeed("remove", "out", "--where", "locator=b.jsonl*", "--why", "asked", *one)

@@ -123,7 +123,7 @@ NEOX_TABLES = ["neox_table14", "neox_table15", "neox_table16", "neox_shared_toke
 
 def test_compare_writes_the_tables_of_neox(run: Run, sample_build: Path, tokenizer: Path, tmp_path: Path) -> None:
     both = [f"one={tokenizer}", f"two={tokenizer / 'tokenizer.json'}"]
-    command = ["tokenizer", "compare", *both, "--on", sample_build, "--tables", "neox", "-o", tmp_path / "made"]
+    command = ["tokenizer", "compare", *both, "--on", sample_build, "--paper", "neox", "-o", tmp_path / "made"]
     found = run(*command, "--json").json()
     assert [table["name"] for table in found["tables"]] == NEOX_TABLES
     names = {Path(file).name for file in found["files"]}
@@ -139,6 +139,6 @@ def test_compare_writes_the_tables_of_neox(run: Run, sample_build: Path, tokeniz
 
 
 def test_compare_makes_the_tables_of_neox_of_one_tokenizer(run: Run, sample_build: Path, tokenizer: Path) -> None:
-    command = ["tokenizer", "compare", tokenizer, "--on", sample_build, "--tables", "neox", "--json"]
+    command = ["tokenizer", "compare", tokenizer, "--on", sample_build, "--paper", "neox", "--json"]
     made = [table["name"] for table in run(*command).json()["tables"]]
     assert made == ["neox_table14", "neox_table15", "neox_table16", "neox_table17"]

@@ -119,8 +119,8 @@ def test_texts_of_another_field_are_swept(folder: Path, run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "reported"),
     [
-        (["--sizes", "300"], "expected either DIR"),
-        (["DIR", "--train", "DIR/train.txt", "--sizes", "300"], "expected either DIR"),
+        (["--sizes", "300"], "expected either TOKENIZER"),
+        (["DIR", "--train", "DIR/train.txt", "--sizes", "300"], "expected either TOKENIZER"),
         (["DIR", "--sizes", "many"], "whole numbers"),
         (["DIR", "--sizes", "100:300"], "257"),
         (["DIR/nowhere", "--sizes", "300"], "finpile tokenizer train"),

@@ -143,7 +143,7 @@ def test_files_folders_builds_and_tables_are_documents(
 
 def test_held_out_documents_of_a_build_are_those_after_its_date(run: Run, copied: Path, sample_build: Path) -> None:
     command = ("tokenizer", "train", copied / "docs.txt", "-o", copied / "out", *SMALL)
-    found = run(*command, "--held-out", sample_build, "--json").json()
+    found = run(*command, "--heldout", sample_build, "--json").json()
     assert found["ran"] is False  # what is held out is not a part of the training
     expected = json.loads((Path(__file__).parents[2] / "data_samples" / "expected.json").read_text())["sources"]
     kept = {(row["dataset"], row["source"]): row["kept_heldout"] for row in expected if row["kept_heldout"]}
@@ -156,7 +156,7 @@ def test_held_out_documents_of_a_build_are_those_after_its_date(run: Run, copied
     assert total["tokens"] == sum(len(tokenizer.encode(text)) for text in texts)
     bits = -tokenizer.log_likelihood(pa.array(texts)).sum() / math.log(2)
     assert total["bits_per_byte"] == pytest.approx(bits / num_bytes, rel=1e-12)
-    assert "Held out" in run(*command, "--held-out", copied / "docs.txt").out
+    assert "Held out" in run(*command, "--heldout", copied / "docs.txt").out
 
 
 def test_preset_is_the_paper_and_options_override_it() -> None:
@@ -204,7 +204,7 @@ def test_the_text_of_another_field_is_trained_on(run: Run, tmp_path: Path) -> No
     write_lines(plain, [{"text": text} for text in SENTENCES])
     held = write_lines(tmp_path / "held.jsonl", rows[:9])
     train = ("tokenizer", "train", named, *SMALL, "--json", "-o", tmp_path / "out", "--text-field", "body.full")
-    found = run(*train, "--held-out", held).json()
+    found = run(*train, "--heldout", held).json()
     assert found["total"]["bytes"] == len("".join(SENTENCES))
     assert found["held_out_total"]["bytes"] == len("".join(SENTENCES[:9]))
     run("tokenizer", "train", plain, *SMALL, "-o", tmp_path / "other")
@@ -261,7 +261,7 @@ def test_missing_input_is_refused_before_any_output(run: Run, docs: Path, tmp_pa
     for named, says in [
         ([tmp_path / "absent"], "absent: no such file or folder"),
         ([docs, docs / "named.jsonl"], "named.jsonl: is named more than once"),
-        ([docs, "--held-out", tmp_path / "absent"], "absent: no such file or folder"),
+        ([docs, "--heldout", tmp_path / "absent"], "absent: no such file or folder"),
         (["memory://nothing/here"], "no such file or folder"),
         (["nosuch://place"], "nosuch://place"),
     ]:

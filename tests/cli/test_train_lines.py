@@ -1,4 +1,4 @@
-"""The lines of `finpile train` while it runs."""
+"""The lines of `finpile model train` while it runs."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ COMMANDS = {
     "vacuum": "vacuum {out}",
     "vacuum, dry run": "vacuum {out} --dry-run",
     "report": "report {out}",
-    "export-tokens": "export-tokens {out} -o {out}-exported --to npy",
+    "export tokens": "export tokens {out} -o {out}-exported --format npy",
 }
 
 

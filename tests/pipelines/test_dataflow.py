@@ -214,7 +214,7 @@ def test_the_template_is_one_job_that_runs_the_build(
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     request = tmp_path / "job_object"
     template = load_template()
-    own = ["--config=gs://bucket/corpus.yaml", "--out=gs://bucket/out", "--job_name=corpus"]
+    own = ["--config=gs://bucket/corpus.yaml", "--output=gs://bucket/out", "--job_name=corpus"]
     template.main([*own, *engine.beam_args, "--runner=DataflowRunner", f"--template_location={request}"])
     assert service.jobs == []  # Google's launcher posts the request
     job = json.loads(request.read_text())
@@ -229,17 +229,25 @@ def test_the_template_is_one_job_that_runs_the_build(
         time.sleep(0.02)
     assert service.states[job_id] == "JOB_STATE_DONE", service.messages
     words = (tmp_path / "arguments").read_text().splitlines()
-    assert words[:7] == ["build", "gs://bucket/corpus.yaml", "--out", "gs://bucket/out", "--runner", "dataflow", "--"]
+    assert words[:7] == [
+        "build",
+        "gs://bucket/corpus.yaml",
+        "--output",
+        "gs://bucket/out",
+        "--runner",
+        "dataflow",
+        "--",
+    ]
     assert tuple(words[-len(engine.beam_args) :]) == engine.beam_args
 
 
 def test_parameters_of_the_template_are_those_of_its_program() -> None:
     parameters = {entry["name"]: entry for entry in json.loads((TEMPLATE / "template.json").read_text())["parameters"]}
     known = PipelineOptions([]).get_all_options()
-    assert parameters.keys() - {"config", "out", "root"} <= known.keys()
+    assert parameters.keys() - {"config", "output", "root"} <= known.keys()
     examples = {
         "config": ("gs://bucket/corpus.yaml", "corpus.yaml"),
-        "out": ("gs://bucket/out", "/tmp/out"),
+        "output": ("gs://bucket/out", "/tmp/out"),
         "root": ("gs://bucket", "/data"),
         "sdk_container_image": ("europe-docker.pkg.dev/project/images/finpile-worker:0.1.0", "finpile-worker"),
         "sdk_location": ("container", "default"),

@@ -178,14 +178,14 @@ def result_of(read: Callable[[Path, Path], Any], out: Path, scratch: Path) -> tu
 #: Commands, each with the kinds of files that it reads to make others. `{n}` is a new folder.
 COMMANDS: list[tuple[str, tuple[str, ...]]] = [
     ("as-of {out} 2021-01-07 -o {new} --until split", ("manifest", "documents", "ledger")),
-    ("append {folder}/corpus.yaml -o {out}", ("manifest", "takedowns", "copies", "tokenizer", "documents")),
+    ("append {out} {folder}/corpus.yaml", ("manifest", "takedowns", "copies", "tokenizer", "documents")),
     ("remove {out} --source Web --why test", ("manifest", "takedowns", "token shard", "token index", "early ledger")),
     ("vacuum {out}", ("manifest", "manifest of the build", "takedowns", "earlier documents")),
     ("report {out}", ("manifest", "manifest of the build")),
     ("report {folder}/build --compare gpt2={folder}/build/tokenizer", ("documents", "tokenizer", "manifest")),
-    ("export-tokens {out} -o {new} --to npy", ("token shard", "manifest of the build")),
-    ("train {folder}/train.yaml", ("token shard", "manifest of the build")),
-    ("evaluate {folder}/run --on {folder}/build", ("manifest", "documents", "tokenizer")),
+    ("export tokens {out} -o {new} --format npy", ("token shard", "manifest of the build")),
+    ("model train {folder}/train.yaml", ("token shard", "manifest of the build")),
+    ("model evaluate {folder}/build {folder}/run", ("manifest", "documents", "tokenizer")),
     ("tokenizer train {folder}/build -o {new} --vocab-size 300", ("manifest", "documents")),
 ]
 

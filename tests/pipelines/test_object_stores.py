@@ -174,9 +174,10 @@ def test_killed_upload_of_several_parts_leaves_nothing_that_can_be_seen(
 #: Commands on a build, `{build}`, that write to `{to}`.
 COMMANDS = """
 dedup {build} -o {to}/dedup --workers 1
-dedup {build}/documents/*/*/* -o {to}/cut --workers 1 --substring 20 --unit tokens --tokenizer {build}/tokenizer
-tokenizer train {build} -o {to}/trained --vocab-size 300 --chunks 2 --workers 1 --held-out {build}
-tokenizer export {to}/trained -o {to}/exported
+dedup {build}/documents/*/*/* -o {to}/cut --workers 1 \
+  --substring-min-length 20 --substring-unit tokens --substring-tokenizer {build}/tokenizer
+tokenizer train {build} -o {to}/trained --vocab-size 300 --chunks 2 --workers 1 --heldout {build}
+export tokenizer {to}/trained -o {to}/exported
 tokenizer compare {to}/trained a={to}/exported/tokenizer.json --ours {build} --on {build} -o {to}/compared
 tokenizer sweep {build}/tokenizer --on {build} --sizes 300,350 -o {to}/swept
 report {build} --compare {to}/trained
@@ -186,9 +187,9 @@ tokenizer encode {to}/trained
 tokenizer encode {to}/exported/tokenizer.json
 """
 LANGUAGE_MODEL = """
-train {to}/training.yaml --steps 2
-train {to}/training.yaml
-evaluate {to}/model --on {build} --limit 2
+model train {to}/training.yaml --until-step 2
+model train {to}/training.yaml
+model evaluate {build} {to}/model --per-source 2
 """
 
 

@@ -69,7 +69,7 @@ def test_append_looks_for_its_base_first(corpus: Path, damage: str) -> None:
     out = corpus.parent / "out"
     harm, says = DAMAGES[damage]
     harm(out)
-    assert says in refusal(corpus.parent, "append", corpus, "-o", out)
+    assert says in refusal(corpus.parent, "append", out, corpus)
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -95,7 +95,7 @@ def test_remove_looks_for_its_runs_first(corpus: Path) -> None:
         (["--dataset", "FinPiel"], "did you mean `FinPile`"),
         (["--where", "ulr=*"], "did you mean `url`"),
         (["--where", "url"], "expected COLUMN=PATTERN"),
-        (["--ids", "nothing.txt"], "has the id, locator or file 'nothing.txt'"),
+        (["--document", "nothing.txt"], "has the id, locator or file 'nothing.txt'"),
     ],
 )
 def test_remove_knows_its_conditions_first(corpus: Path, condition: list[str], says: str) -> None:
@@ -104,7 +104,7 @@ def test_remove_knows_its_conditions_first(corpus: Path, condition: list[str], s
 
 def test_vacuum_looks_for_clean_shards_before_it_drops_snapshots(corpus: Path) -> None:
     out = corpus.parent / "out"
-    for command in (["append", corpus, "-o", out], ["remove", out, "--source", "Web", "--why", "x"]):
+    for command in (["append", out, corpus], ["remove", out, "--source", "Web", "--why", "x"]):
         assert CliRunner().invoke(finpile, [str(word) for word in command]).exit_code == 0
     (files_of_stage(out, "ingest") / "tasks.json").unlink()
     assert "build --fresh" in refusal(corpus.parent, "vacuum", out)
@@ -168,7 +168,7 @@ def test_tokenizer_train_reads_held_out_documents_first(corpus: Path, held_out: 
         (corpus.parent / name).write_text(text)
     words = [corpus.parent / "News.jsonl", "-o", corpus.parent / "tokenizer", "--vocab-size", 300]
     wanted = corpus.parent / (next(iter(held_out), "missing.jsonl"))
-    assert says in refusal(corpus.parent, "tokenizer", "train", *words, "--held-out", wanted)
+    assert says in refusal(corpus.parent, "tokenizer", "train", *words, "--heldout", wanted)
 
 
 def test_sweep_reads_its_documents_before_it_trains(corpus: Path) -> None:
@@ -182,12 +182,13 @@ def test_sweep_reads_its_documents_before_it_trains(corpus: Path) -> None:
 WRITERS = {
     "tokenizer compare": ["tokenizer", "compare", "out/tokenizer", "--on", "News.jsonl", "-o"],
     "tokenizer sweep": ["tokenizer", "sweep", "out/tokenizer", "--on", "News.jsonl", "--sizes", "300", "-o"],
-    "tokenizer export": ["tokenizer", "export", "out/tokenizer", "-o"],
-    "export-tokens": ["export-tokens", "out", "--to", "npy", "-o"],
-    "export": ["export", "run", "-o"],
-    "evaluate": ["evaluate", "run", "--on", "out", "-o"],
-    "generate": ["generate", "run", "News.jsonl", "--field", "text", "-o"],
-    "plan-model": ["plan-model", "--flops", "1e20", "--figure"],
+    "export tokenizer": ["export", "tokenizer", "out/tokenizer", "-o"],
+    "export tokens": ["export", "tokens", "out", "--format", "npy", "-o"],
+    "export hf": ["export", "hf", "run", "-o"],
+    "model evaluate": ["model", "evaluate", "out", "run", "-o"],
+    "model tasks": ["model", "tasks", "run", "blimp", "-o"],
+    "model generate": ["model", "generate", "run", "News.jsonl", "--prompt-field", "text", "-o"],
+    "model plan": ["model", "plan", "--flops", "1e20", "-o"],
 }
 
 
@@ -220,7 +221,7 @@ def test_train_looks_for_its_shards_first(corpus: Path, setting: str, says: str)
     settings |= {"model": "{num_layers: 1, num_heads: 2, hidden_size: 16}", key: setting.partition(": ")[2]}
     config = corpus.parent / "train.yaml"
     config.write_text("".join(f"{name}: {value}\n" for name, value in settings.items()))
-    assert says in refusal(corpus.parent, "train", config)
+    assert says in refusal(corpus.parent, "model", "train", config)
 
 
 @pytest.fixture
@@ -232,7 +233,7 @@ def run_of_small(corpus: Path) -> Path:
         "tokens: out/tokens/split=train\nout: run\nsteps: 2\nbatch_size: 2\nthreads: 1\n"
         "model: {num_layers: 1, num_heads: 2, hidden_size: 16}\n"
     )
-    assert CliRunner().invoke(finpile, ["train", str(config)]).exit_code == 0
+    assert CliRunner().invoke(finpile, ["model", "train", str(config)]).exit_code == 0
     return corpus.parent / "run"
 
 
@@ -242,13 +243,13 @@ def test_evaluate_loads_every_model_before_it_scores_the_first(
 ) -> None:
     folder = run_of_small.parent
     (folder / "other").mkdir()
-    words = ["evaluate", run_of_small, folder / "other", "--on", folder / "out", "-o", folder / "result"]
+    words = ["model", "evaluate", folder / "out", run_of_small, folder / "other", "-o", folder / "result"]
     assert "holds no checkpoint.pt" in refusal(folder, *words, *more)
     shutil.copytree(run_of_small, folder / "another")
     config = json.loads((folder / "another" / "config.json").read_text())
     assert config["train"]["tokens"]
     monkeypatch.chdir(folder)
-    assert "named twice" in refusal(folder, "evaluate", "run", "run", "--on", "out", "-o", "result", *more)
+    assert "named twice" in refusal(folder, "model", "evaluate", "out", "run", "run", "-o", "result", *more)
 
 
 def test_evaluate_looks_for_the_build_of_contamination_before_it_evaluates(run_of_small: Path) -> None:
@@ -258,15 +259,24 @@ def test_evaluate_looks_for_the_build_of_contamination_before_it_evaluates(run_o
     record: dict[str, Any] = {"sentence_good": "Oil rose.", "sentence_bad": "Oil rise.", "UID": "a", "pairID": "0"}
     record |= {"field": "syntax", "linguistics_term": "x", "simple_LM_method": True}
     (pairs / "a.jsonl").write_text(json.dumps(record) + "\n")
-    words = ["evaluate", run_of_small, "--on", folder / "out", "--tasks", "blimp", "--data", pairs]
+    words = ["model", "tasks", run_of_small, "blimp", "--data", pairs]
     message = refusal(folder, *words, "--contamination", folder / "none", "-o", folder / "result")
     assert str(folder / "none") in message
 
 
 def test_generate_reads_prompts_and_its_tokenizer_first(run_of_small: Path) -> None:
     folder = run_of_small.parent
-    message = refusal(folder, "generate", run_of_small, folder / "News.jsonl", "-o", folder / "a.jsonl")
+    message = refusal(folder, "model", "generate", run_of_small, folder / "News.jsonl", "-o", folder / "a.jsonl")
     assert "`prompt`" in message
     storage.remove_tree(Layout(str(folder / "out")).tokenizer)
-    words = ["generate", run_of_small, folder / "News.jsonl", "--field", "text", "-o", folder / "a.jsonl"]
+    words = [
+        "model",
+        "generate",
+        run_of_small,
+        folder / "News.jsonl",
+        "--prompt-field",
+        "text",
+        "-o",
+        folder / "a.jsonl",
+    ]
     assert "tokenizer" in refusal(folder, *words)

@@ -120,7 +120,7 @@ def test_a_dry_run_counts_and_changes_nothing(
     out, _ = copies
     before = snapshot(out)
     (name,) = (row["id"] for row in documents_of(out).to_pylist() if row["source"] == "Web")
-    result = CliRunner().invoke(finpile, ["remove", str(out), "--ids", name, "--dry-run", "--json"])
+    result = CliRunner().invoke(finpile, ["remove", str(out), "--document", name, "--dry-run", "--json"])
     assert result.exit_code == 0, result.exception
     found = json.loads(result.stdout)
     assert (found["documents"], found["published"], found["tokens"]) == (1, 1, {})
@@ -128,14 +128,14 @@ def test_a_dry_run_counts_and_changes_nothing(
     (locator,) = (row["locator"] for row in documents_of(out).to_pylist() if row["id"] == name)
     listed = tmp_path / "names.txt"
     listed.write_text(f"{locator}\n\n{name}\n")
-    for names in (["--ids", locator], ["--ids-from", str(listed)]):
+    for names in (["--document", locator], ["--documents-from", str(listed)]):
         again = CliRunner().invoke(finpile, ["remove", str(out), *names, "--dry-run", "--json"])
         assert json.loads(again.stdout) == found
-    absent = CliRunner().invoke(finpile, ["remove", str(out), "--ids", name[:8], "--dry-run"])
+    absent = CliRunner().invoke(finpile, ["remove", str(out), "--document", name[:8], "--dry-run"])
     assert isinstance(absent.exception, InputError) and "has the id, locator or file" in str(absent.exception)
     assert found["copies"] == sum(row["duplicate_of"] == name and row["start"] is None for row in ledger_of(out)) > 0
     assert snapshot(out) == before
-    refused = CliRunner().invoke(finpile, ["remove", str(out), "--ids", name])
+    refused = CliRunner().invoke(finpile, ["remove", str(out), "--document", name])
     assert isinstance(refused.exception, ConfigError) and "--why TEXT" in str(refused.exception)
 
 
@@ -222,7 +222,7 @@ def test_a_fresh_build_brings_nothing_back_silently(copies: tuple[Path, CorpusCo
     assert documents_of(out).equals(before)
     build(config, str(out), Engine(), until="split", fresh=True, takedowns_to=str(listed))
     assert not documents_of(out).equals(before)
-    command = ["remove", str(out), "--ids-from", str(listed), "--why", "they asked"]
+    command = ["remove", str(out), "--documents-from", str(listed), "--why", "they asked"]
     assert CliRunner().invoke(finpile, command, catch_exceptions=False).exit_code == 0
     assert documents_of(out).equals(before)
     build(config, str(tmp_path / "new"), Engine(), until="split", fresh=True)  # nothing was taken down there

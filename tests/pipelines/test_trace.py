@@ -193,7 +193,9 @@ def test_trace_has_what_the_ledger_has(sample_build: Path) -> None:
 
 
 def test_trace_of_held_out_sequences(sample_build: Path) -> None:
-    (first, *_) = trace(sample_build, "--sequence", 0, "--heldout", "FinPile/News")["documents"]
+    (first, *_) = trace(
+        sample_build, "--sequence", 0, "--split", "heldout", "--dataset", "FinPile", "--source", "News"
+    )["documents"]
     assert (first["source"], first["split"]) == ("News", HELDOUT)
     back = trace(sample_build, "--document", first["id"])
     assert back["places"][0]["sequence"] == 0
@@ -249,14 +251,17 @@ def test_run_over_other_shards_is_refused(mixed: Path, sample_build: Path, tmp_p
         trace(sample_build, "--step", 1, "--run", tmp_path / "none")
 
 
+OTHER = ("--split", "heldout", "--dataset", "FinPile", "--source", "Other")
 REFUSALS = [
     ([], ConfigError, "say one of --sequence, --step and --document"),
     (["--sequence", "1", "--document", "abcd"], ConfigError, "say one of"),
     (["--sequence", "x"], ConfigError, "expected N, or N:POS"),
     (["--sequence", "99999"], InputError, r"no sequence 99999 of \d+"),
     (["--sequence", "0:512"], InputError, "no token 512 of 512 of sequence 0"),
-    (["--sequence", "0", "--heldout", "News"], ConfigError, "expected DATASET/SOURCE"),
-    (["--sequence", "0", "--heldout", "FinPile/Other"], InputError, "does not exist"),
+    (["--sequence", "0", "--split", "heldout", "--source", "News"], ConfigError, "needs --dataset and --source"),
+    (["--sequence", "0", "--source", "News"], ConfigError, "add --split heldout"),
+    (["--document", "abcd", "--split", "heldout"], ConfigError, "needs --sequence"),
+    (["--sequence", "0", *OTHER], InputError, "does not exist"),
     (["--step", "1"], ConfigError, "--step needs --run"),
     (["--step", "1", "--run", "x", "--rank", "2/2"], ConfigError, "expected R/N with R below N"),
     (["--document", "abc"], InputError, "no kept document of .+ has the id, locator or file 'abc'"),

@@ -10,7 +10,7 @@ import finpile_trainer
 import pytest
 from click.testing import CliRunner
 from finpile_cli import language_models
-from finpile_cli.evaluate import evaluate_command
+from finpile_cli.tasks import tasks_command
 from finpile_trainer.evaluation.task import TASKS, in_order
 
 from finpile.errors import ConfigError
@@ -73,7 +73,7 @@ def test_every_module_of_tasks_is_a_task_and_tables_have_the_order_of_the_paper(
     assert list(TASKS.built_in) == files
     ordered = [task.name for task in in_order(TASKS.built_in)]
     assert ordered == ["blimp", "clams", "fpb", "fiqa_sa", "headline", "ner", "convfinqa"]
-    assert ", ".join(TASKS.built_in) in " ".join(CliRunner().invoke(evaluate_command, ["--help"]).output.split())
+    assert ", ".join(TASKS.built_in) in " ".join(CliRunner().invoke(tasks_command, ["--help"]).output.split())
 
 
 @pytest.mark.usefixtures("package")
@@ -84,8 +84,8 @@ def test_task_of_another_package_is_evaluated_beside_others(tmp_path: Path, monk
     (tmp_path / "data/words.txt").write_text("aab abb\nabb aab\naa ba\nx y\n")
 
     def run(folder: str, *more: str) -> str:
-        arguments = ["run", "--tasks", "words,clams", "--data", f"{tmp_path}/data", "-o", f"{tmp_path}/{folder}"]
-        result = CliRunner().invoke(evaluate_command, [*arguments, "--limit", "3", *more], catch_exceptions=False)
+        arguments = ["run", "words,clams", "--data", f"{tmp_path}/data", "-o", f"{tmp_path}/{folder}"]
+        result = CliRunner().invoke(tasks_command, [*arguments, "--limit", "3", *more], catch_exceptions=False)
         assert result.exit_code == 0
         return result.output
 
@@ -100,7 +100,5 @@ def test_task_of_another_package_is_evaluated_beside_others(tmp_path: Path, monk
 
 @pytest.mark.usefixtures("package")
 def test_task_that_cannot_be_loaded_is_an_error_that_names_it(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"--tasks: 'lost' \(no_such_module:TASK\) cannot be loaded"):
-        CliRunner().invoke(
-            evaluate_command, ["run", "--tasks", "lost", "--data", str(tmp_path)], catch_exceptions=False
-        )
+    with pytest.raises(ConfigError, match=r"TASK: 'lost' \(no_such_module:TASK\) cannot be loaded"):
+        CliRunner().invoke(tasks_command, ["run", "lost", "--data", str(tmp_path)], catch_exceptions=False)

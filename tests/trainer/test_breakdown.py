@@ -181,7 +181,7 @@ def test_a_run_and_its_export_are_scored_equally_beside_each_other(
     save_hugging_face(str(folder), meta, network.state_dict())
     write_for_transformers(folder, tokenizer.vocabulary, model_max_length=64)
     monkeypatch.setattr(language_models, "load_tokenizer", lambda *_: tokenizer)
-    arguments = [tmp_path / "run", folder, "--on", build, "--step", "last", "--training", "-o", tmp_path / "report"]
+    arguments = [build, tmp_path / "run", folder, "--retained", "last", "--training", "-o", tmp_path / "report"]
     result = CliRunner().invoke(evaluate_command, [*map(str, arguments), "--json"], catch_exceptions=False)
     report = json.loads(result.stdout)
     assert report == json.loads((tmp_path / "report/evaluation.json").read_text())
@@ -209,14 +209,10 @@ def test_a_run_and_its_export_are_scored_equally_beside_each_other(
 
 def test_models_that_cannot_stand_beside_each_other_are_named(tmp_path: Path) -> None:
     build = write_build(tmp_path / "out")
-    for arguments, message in [
-        (["m", "n"], "several models: name the folder of the result with -o DIR"),
-        (["m", "n", "--tasks", "fpb"], "--tasks: evaluates one MODEL at a time"),
-    ]:
-        result = CliRunner().invoke(evaluate_command, [*arguments, "--on", build])
-        assert result.exit_code == 2
-        assert message in result.output
+    result = CliRunner().invoke(evaluate_command, [build, "m", "n"])
+    assert result.exit_code == 2
+    assert "several models: name the folder of the result with -o DIR" in result.output
     with pytest.raises(ConfigError, match="MODEL m: is named twice"):
-        CliRunner().invoke(evaluate_command, ["m", "m", "--on", build, "-o", "x"], catch_exceptions=False)
+        CliRunner().invoke(evaluate_command, [build, "m", "m", "-o", "x"], catch_exceptions=False)
     with pytest.raises(InputError, match=r"nowhere: has no documents/\*\.parquet"):
         list(DocumentSet(root=str(tmp_path / "nowhere")).batches())

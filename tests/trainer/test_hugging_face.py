@@ -1,4 +1,4 @@
-"""`finpile export`: transformers loads the folder, and gives our logits and our ids."""
+"""`finpile export hf`: transformers loads the folder, and gives our logits and our ids."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 import torch
 from click.testing import CliRunner
-from finpile_cli.evaluate import evaluate_command
 from finpile_cli.export import export_command
+from finpile_cli.tasks import tasks_command
 from finpile_cli.train import train_command
 from finpile_tokenizer import UnigramTokenizer, Vocabulary
 from finpile_trainer.evaluation.language_model import LanguageModel
@@ -116,7 +116,7 @@ def test_what_cannot_be_exported_is_named(tmp_path: Path, tokenizer: UnigramToke
     values = "tokens: out/tokens/split=train\nout: again\nsteps: 1\nbatch_size: 4\nthreads: 1\n"
     training_file.write_text(values + "model: {num_layers: 1, num_heads: 3, hidden_size: 24}")
     said = CliRunner().invoke(train_command, [str(training_file)], catch_exceptions=False).output
-    assert said.startswith(f"note: `finpile export` cannot write this model for transformers: {caught.value}")
+    assert said.startswith(f"note: `finpile export hf` cannot write this model for transformers: {caught.value}")
     training_file.write_text(values.replace("again", "remedied") + remedy[1].replace("{", "{num_heads: 3, "))
     report = json.loads(
         CliRunner().invoke(train_command, [str(training_file), "--json"], catch_exceptions=False).output
@@ -139,10 +139,10 @@ def test_a_run_and_its_export_have_equal_scores_on_minimal_pairs(tmp_path: Path,
     write_pairs(tmp_path)
     run = trained(tmp_path, tokenizer, ModelChanges(num_layers=1, num_heads=2, hidden_size=16))
     assert CliRunner().invoke(export_command, [run, "-o", f"{tmp_path}/hf"]).exit_code == 0
-    tasks = ["--tasks", "clams", "--data", f"{tmp_path}/data", "--json"]
+    tasks = ["clams", "--data", f"{tmp_path}/data", "--json"]
     reports = []
     for model in (run, f"{tmp_path}/hf"):
-        done = CliRunner().invoke(evaluate_command, [model, *tasks, "-o", f"{tmp_path}/scores"], catch_exceptions=False)
+        done = CliRunner().invoke(tasks_command, [model, *tasks, "-o", f"{tmp_path}/scores"], catch_exceptions=False)
         assert done.exit_code == 0, done.output
         reports.append(json.loads((tmp_path / "scores" / "tasks.json").read_text()))
     assert reports[0]["tasks"] == reports[1]["tasks"]
@@ -154,7 +154,7 @@ def test_a_run_and_its_export_have_equal_scores_on_minimal_pairs(tmp_path: Path,
     for one, other in zip(mine.log_likelihoods(texts), theirs.log_likelihoods(texts), strict=True):
         assert one.num_tokens == other.num_tokens
         assert one.nats == pytest.approx(other.nats, abs=1e-3)
-    table = CliRunner().invoke(evaluate_command, [run, *tasks[:-1], "--limit", "1"], catch_exceptions=False).output
+    table = CliRunner().invoke(tasks_command, [run, *tasks[:-1], "--limit", "1"], catch_exceptions=False).output
     assert "CLAMS" in table
     assert "Accuracy" in table
     assert "| order | en | 2 |" in (tmp_path / "scores" / "tasks.md").read_text()
@@ -164,39 +164,39 @@ def test_a_run_and_its_export_have_equal_scores_on_minimal_pairs(tmp_path: Path,
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--tasks", " , "], "--tasks: expected names of tasks"),
-        (["--tasks", "blimp"], "with --data DIR"),
+        ([" , "], "TASK is empty: expected names of tasks"),
+        (["blimp"], "with --data DIR"),
     ],
 )
 def test_wrong_tasks_are_errors(tmp_path: Path, arguments: list[str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        CliRunner().invoke(evaluate_command, [str(tmp_path), *arguments], catch_exceptions=False)
+        CliRunner().invoke(tasks_command, [str(tmp_path), *arguments], catch_exceptions=False)
 
 
 def test_results_of_another_model_must_be_there(tmp_path: Path) -> None:
     write_pairs(tmp_path)
     other = tmp_path / "other"
     other.mkdir()
-    arguments = [str(tmp_path), "--tasks", "clams", "--data", f"{tmp_path}/data", "--against", str(other)]
+    arguments = [str(tmp_path), "clams", "--data", f"{tmp_path}/data", "--against", str(other)]
     for text, message in [
         (None, "--against .*other: holds no tasks"),
-        ("{", "tasks.json: is not a result of --tasks"),
-        ("[]", "tasks.json: is not a result of --tasks"),
-        ('{"tasks": {"fpb": {}}}', "tasks.json: is not a result of --tasks"),
+        ("{", "tasks.json: is not a result of `finpile model tasks`"),
+        ("[]", "tasks.json: is not a result of `finpile model tasks`"),
+        ('{"tasks": {"fpb": {}}}', "tasks.json: is not a result of `finpile model tasks`"),
         ('{"tasks": {"fpb": {"score": 1}}}', "tasks.json: has no result of clams"),
     ]:
         if text is not None:
             (other / "tasks.json").write_text(text)
         with pytest.raises(InputError, match=message):
-            CliRunner().invoke(evaluate_command, arguments, catch_exceptions=False)
+            CliRunner().invoke(tasks_command, arguments, catch_exceptions=False)
 
 
 def test_without_lm_eval_a_task_of_it_names_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "lm_eval" else find(name))
-    arguments = [str(tmp_path), "--tasks", "blimp,glue", "--data", "."]
-    with pytest.raises(ConfigError, match=r'--tasks glue: expected names of blimp, clams, .*install "finpile\[eval\]"'):
-        CliRunner().invoke(evaluate_command, arguments, catch_exceptions=False)
+    arguments = [str(tmp_path), "blimp,glue", "--data", "."]
+    with pytest.raises(ConfigError, match=r'TASK glue: expected names of blimp, clams, .*install "finpile\[eval\]"'):
+        CliRunner().invoke(tasks_command, arguments, catch_exceptions=False)
 
 
 def test_a_run_is_scored_on_a_financial_task(tmp_path: Path, tokenizer: UnigramTokenizer) -> None:
@@ -205,8 +205,8 @@ def test_a_run_is_scored_on_a_financial_task(tmp_path: Path, tokenizer: UnigramT
     lines = [f"Profit {word} by {number}.@{answer}" for number in range(9) for word, answer in SENTIMENTS.items()]
     (tmp_path / "data/fpb/Sentences_50Agree.txt").write_text("\r\n".join(lines), encoding="latin-1")
     run = trained(tmp_path, tokenizer, ModelChanges(num_layers=1, num_heads=2, hidden_size=16))
-    arguments = [run, "--tasks", "fpb", "--data", f"{tmp_path}/data", "--limit", "3"]
-    table = CliRunner().invoke(evaluate_command, arguments, catch_exceptions=False)
+    arguments = [run, "fpb", "--data", f"{tmp_path}/data", "--limit", "3"]
+    table = CliRunner().invoke(tasks_command, arguments, catch_exceptions=False)
     assert table.exit_code == 0, table.output
     assert "Calibration" in table.output
     found = json.loads(Path(run, "tasks.json").read_text())["tasks"]["fpb"]
@@ -215,11 +215,11 @@ def test_a_run_is_scored_on_a_financial_task(tmp_path: Path, tokenizer: UnigramT
     assert set(found["scores"]) == {"regular", "calibration", "normalization"}
     other = shutil.copytree(run, f"{tmp_path}/other")
     with pytest.raises(ConfigError, match=r"--against .*: is MODEL"):
-        CliRunner().invoke(evaluate_command, [*arguments, "--against", run], catch_exceptions=False)
+        CliRunner().invoke(tasks_command, [*arguments, "--against", run], catch_exceptions=False)
     again = [*arguments, "--against", other, "-o", f"{tmp_path}/again"]
     with pytest.raises(InputError, match="was evaluated with --limit 3, not 2"):
-        CliRunner().invoke(evaluate_command, [*again, "--limit", "2"], catch_exceptions=False)
-    shown = CliRunner().invoke(evaluate_command, again, catch_exceptions=False).output
+        CliRunner().invoke(tasks_command, [*again, "--limit", "2"], catch_exceptions=False)
+    shown = CliRunner().invoke(tasks_command, again, catch_exceptions=False).output
     assert "All tasks (win rate)" in shown
     models = json.loads((tmp_path / "again/tasks.json").read_text())["models"]
     assert models == {model: {"scores": {"fpb": 100 * found["score"]}, "win_rate": 1.0} for model in (run, other)}

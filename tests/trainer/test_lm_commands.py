@@ -1,4 +1,4 @@
-"""`finpile train` and `finpile evaluate`, from training file to table."""
+"""`finpile model train` and `finpile model evaluate`, from training file to table."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def run(command: click.Command, *arguments: object) -> str:
 
 def test_train_then_evaluate(build: Path) -> None:
     folder = build.parent
-    first = json.loads(run(train_command, folder / "train.yaml", "--steps", 5, "--json"))
+    first = json.loads(run(train_command, folder / "train.yaml", "--until-step", 5, "--json"))
     assert (first["step"], first["resumed_from"], first["num_sequences"]) == (5, 0, 80)
     said = run(train_command, folder / "train.yaml")
     assert "step 60 of 60: loss" in said
@@ -75,7 +75,7 @@ def test_train_then_evaluate(build: Path) -> None:
     page = (folder / "run" / "run.html").read_text()
     assert "60 of 60" in page
     assert "resumed: " in page
-    report = json.loads(run(evaluate_command, folder / "run", "--on", build, "--json"))
+    report = json.loads(run(evaluate_command, build, folder / "run", "--json"))
     assert report == json.loads((folder / "run" / "evaluation.json").read_text())
     [model] = report["models"]
     heldout = model["splits"]["heldout"]
@@ -83,7 +83,7 @@ def test_train_then_evaluate(build: Path) -> None:
     assert heldout["total"]["num_bytes"] == heldout["total"]["num_tokens"] == 3 * len(TEXT)
     assert heldout["total"]["bits_per_byte"] < 0.8 * math.log2(257)
     assert (model["step"], model["window"]) == (60, 32)
-    table = run(evaluate_command, folder / "run", "--on", build, "--limit", 1)
+    table = run(evaluate_command, build, folder / "run", "--per-source", 1)
     assert table.startswith("run: 1 held-out documents, ")
     assert "tokens to score" in table.splitlines()[0]
     assert f"{heldout['total']['bits_per_byte']:.4f}" in table
@@ -91,7 +91,7 @@ def test_train_then_evaluate(build: Path) -> None:
 
 def test_evaluate_names_a_folder_without_a_run(build: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"holds no checkpoint\.pt"):
-        run(evaluate_command, tmp_path / "nowhere", "--on", build)
+        run(evaluate_command, build, tmp_path / "nowhere")
 
 
 def save_tokenizer(root: Path, pieces: list[bytes]) -> str:
@@ -130,7 +130,7 @@ def test_evaluate_refuses_another_tokenizer_of_equal_size(tmp_path: Path) -> Non
 @pytest.mark.parametrize("command", [train_command, evaluate_command])
 def test_without_torch_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch, command: click.Command) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    arguments = ["x.yaml"] if command is train_command else ["run", "--on", "out"]
+    arguments = ["x.yaml"] if command is train_command else ["out", "run"]
     with pytest.raises(ConfigError, match=r'pip install "finpile\[train\]"') as caught:
         run(command, *arguments)
     assert caught.value.exit_code == 2
@@ -150,9 +150,9 @@ def test_a_guarded_run_with_held_out_loss_is_evaluated_at_its_best_step(build: P
     assert (result["num_rollbacks"], result["speed"]["tflops"]) == (0, None)
     assert result["heldout_loss"] < math.log(257)
     for step in ("best", "last"):
-        report = json.loads(run(evaluate_command, folder / "run", "--on", build, "--step", step, "--json"))
+        report = json.loads(run(evaluate_command, build, folder / "run", "--retained", step, "--json"))
         assert report["models"][0]["step"] <= 60
-    refused = CliRunner().invoke(evaluate_command, [str(folder / "run"), "--on", str(build), "--step", "worst"])
+    refused = CliRunner().invoke(evaluate_command, [str(build), str(folder / "run"), "--retained", "worst"])
     assert refused.exit_code == 2
     assert "expected a step, `best` or `last`" in refused.output
 
@@ -173,7 +173,7 @@ def test_generate_continues_each_prompt_of_a_file(build: Path, monkeypatch: pyte
     prompts = folder / "prompts.jsonl"
     prompts.write_text('{"text": "Gold rose"}\n\n{"text": "Gold rose by a tenth, and oil fe"}\n')
     out = folder / "generated.jsonl"
-    run(generate_command, folder / "run", prompts, "-o", out, "--field", "text", "--max-tokens", 6)
+    run(generate_command, folder / "run", prompts, "-o", out, "--prompt-field", "text", "--max-tokens", 6)
     written = [json.loads(line) for line in out.read_text().splitlines()]
     assert [record["prompt"] for record in written] == ["Gold rose", "Gold rose by a tenth, and oil fe"]
     assert all(len(record["generated"]) == 6 for record in written)

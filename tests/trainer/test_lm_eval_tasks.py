@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
-from finpile_cli.evaluate import evaluate_command
+from finpile_cli.tasks import tasks_command
 from finpile_trainer.evaluation.language_model import LanguageModel
 from finpile_trainer.evaluation.lm_eval import LmEvalTasks
 from finpile_trainer.evaluation.outcomes import Outcomes
@@ -196,8 +196,8 @@ def test_the_command_writes_the_tables(folder: Path, small_model: tuple[Any, Any
     network, tokenizer = small_model
     network.save_pretrained(tmp_path / "hf")
     tokenizer.save_pretrained(tmp_path / "hf")
-    arguments = ["--tasks", "local_choose,local_read", "--data", folder, "-o", tmp_path / "out", "--limit", 4]
-    result = CliRunner().invoke(evaluate_command, [str(part) for part in (tmp_path / "hf", *arguments)])
+    arguments = ["local_choose,local_read", "--data", folder, "-o", tmp_path / "out", "--limit", 4]
+    result = CliRunner().invoke(tasks_command, [str(part) for part in (tmp_path / "hf", *arguments)])
     assert result.exit_code == 0, result.output
     report = json.loads((tmp_path / "out/tasks.json").read_text())["tasks"]
     assert [entry["metric"] for entry in report["local_choose"]] == ["acc", "acc_norm"]

@@ -69,7 +69,7 @@ def test_the_cost_of_bloomberggpt_is_near_that_of_its_run() -> None:
 
 
 def test_the_command_prints_the_plan_and_draws_the_figure(tmp_path: Path) -> None:
-    arguments = ["--gpu-hours", "1.3e6", "--figure", str(tmp_path / "figure.svg")]
+    arguments = ["--gpu-hours", "1.3e6", "--output", str(tmp_path / "figure.svg")]
     plain = CliRunner().invoke(plan_model_command, arguments, catch_exceptions=False).output
     assert "52.993 B" in plain
     assert "70 layers, hidden size 7,680, 40 heads of 192: 50,558,868,480 parameters" in plain

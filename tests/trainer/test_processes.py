@@ -109,7 +109,10 @@ def training_file(tmp_path: Path) -> Path:
 
 
 def torchrun(
-    training_file: Path, world_size: int, *arguments: str, program: Sequence[str] = ("-m", "finpile_cli", "train")
+    training_file: Path,
+    world_size: int,
+    *arguments: str,
+    program: Sequence[str] = ("-m", "finpile_cli", "model", "train"),
 ) -> subprocess.CompletedProcess[str]:
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(world_size)]
     command = [*launcher, *program, str(training_file), *arguments, "--json"]
@@ -156,7 +159,7 @@ def test_two_processes_train_as_one_and_either_continues_the_other(training_file
     assert_close(from_one, one)
 
     from_two_file, from_two = moved(training_file, "from-two")
-    assert torchrun(from_two_file, 2, "--steps", "5").returncode == 0
+    assert torchrun(from_two_file, 2, "--until-step", "5").returncode == 0
     assert train(from_two).resumed_from == 5
     assert_close(from_two, one)
 
@@ -190,7 +193,7 @@ def test_two_processes_resume_bitwise_with_dropout_and_rollbacks(training_file: 
     cut_file, cut = moved(training_file, "cut", guard)
     assert torchrun(whole_file, 2).returncode == 0
     for steps in (3, 4, 8):
-        assert torchrun(cut_file, 2, "--steps", str(steps)).returncode == 0
+        assert torchrun(cut_file, 2, "--until-step", str(steps)).returncode == 0
     states = load_checkpoint(whole.out), load_checkpoint(cut.out)
     assert states[0] is not None
     assert states[1] is not None

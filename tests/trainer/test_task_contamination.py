@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from finpile_cli import language_models
-from finpile_cli.evaluate import evaluate_command
+from finpile_cli.tasks import tasks_command
 from finpile_trainer.evaluation.classification import Classification, classification_outcomes, weighted_f1
 from finpile_trainer.evaluation.contamination import MIN_COVERAGE, STATUSES, Finding, find_items, scores_by_status
 from finpile_trainer.evaluation.few_shot import Example
@@ -173,8 +173,8 @@ def test_planted_sentences_are_counted_by_the_command(tmp_path: Path, monkeypatc
     documents = [(f"d{number}", f"On Monday: {texts[number]}, it was said.", "train") for number in range(0, 40, 3)]
     build = write_build(tmp_path / "out", documents, 2)
     monkeypatch.setattr(language_models, "load_language_model", lambda *_: byte_model())
-    arguments = ["run", "--tasks", "fpb", "--data", tmp_path, "--contamination", build, "-o", tmp_path / "report"]
-    result = CliRunner().invoke(evaluate_command, list(map(str, arguments)), catch_exceptions=False)
+    arguments = ["run", "fpb", "--data", tmp_path, "--contamination", build, "-o", tmp_path / "report"]
+    result = CliRunner().invoke(tasks_command, list(map(str, arguments)), catch_exceptions=False)
     assert result.exit_code == 0
     with (tmp_path / "report/contamination.csv").open() as stream:
         items = list(csv.DictReader(stream))
@@ -192,6 +192,3 @@ def test_planted_sentences_are_counted_by_the_command(tmp_path: Path, monkeypatc
     page = (tmp_path / "report/tasks.html").read_text()
     assert "Scores on clean and contaminated items" in page
     assert "Scores on clean and contaminated items" in result.output
-    refused = CliRunner().invoke(evaluate_command, ["run", "--on", build, "--contamination", build])
-    assert refused.exit_code == 2
-    assert "--contamination is about results on tasks" in refused.output

@@ -4,7 +4,7 @@ A template makes one job, and a build has several, each made from the results of
 template is the launcher. It has one worker, which starts the jobs of the build and waits for them. If that worker is
 lost, Dataflow repeats the task, and the build continues from the last finished stage.
 
-    template.py --config=gs://BUCKET/corpus.yaml --out=gs://BUCKET/out [--root=gs://BUCKET/archives] BEAM_OPTIONS...
+    template.py --config=gs://BUCKET/corpus.yaml --output=gs://BUCKET/out [--root=gs://BUCKET/archives] BEAM_OPTIONS...
 """
 
 import argparse
@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Creates the job of the template; Google's launcher passes `--template_location`, where its request is written."""
     parser = argparse.ArgumentParser(allow_abbrev=False)
     parser.add_argument("--config", required=True)
-    parser.add_argument("--out", required=True)
+    parser.add_argument("--output", required=True)
     parser.add_argument("--root")
     for name in ("runner", "job_name", "template_location"):
         parser.add_argument(f"--{name}")
@@ -28,14 +28,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     launcher = (*beam_args, "--machine_type=n2-standard-2", "--num_workers=1", "--max_num_workers=1")
     options = job_options(launcher, job_name=own.job_name, template_location=own.template_location)
     with temporary_files_inside(), beam.Pipeline(options=options) as pipeline:
-        _ = pipeline | beam.Create([build_command(own.config, own.out, own.root, beam_args)]) | beam.Map(launch)
+        _ = pipeline | beam.Create([build_command(own.config, own.output, own.root, beam_args)]) | beam.Map(launch)
 
 
-def build_command(config: str, out: str, root: str | None, beam_args: Sequence[str]) -> list[str]:
+def build_command(config: str, output: str, root: str | None, beam_args: Sequence[str]) -> list[str]:
     """The command that the template's job runs; `beam_args` override the options of workers."""
     roots = [f"--root={root}"] if root else []
     workers = worker_args(Sizes().shard_bytes, Sizes().part_bytes)
-    return ["finpile", "build", config, "--out", out, *roots, "--runner", "dataflow", "--", *workers, *beam_args]
+    return ["finpile", "build", config, "--output", output, *roots, "--runner", "dataflow", "--", *workers, *beam_args]
 
 
 def launch(command: list[str]) -> None:

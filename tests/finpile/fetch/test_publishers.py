@@ -145,7 +145,7 @@ def test_unknown_crawl_is_refused(crawl: str) -> None:
 
 def test_news_crawl_has_responses_only() -> None:
     assert common_crawl.list_url("https://x", "CC-NEWS/2022/01", "warc").endswith("CC-NEWS/2022/01/warc.paths.gz")
-    with pytest.raises(ConfigError, match="--kind warc"):
+    with pytest.raises(ConfigError, match="--format warc"):
         common_crawl.list_url("https://x", "CC-NEWS/2022/01", "wet")
 
 

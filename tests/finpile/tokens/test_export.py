@@ -165,7 +165,7 @@ def test_an_export_touches_no_folder_that_holds_files(tmp_path: Path) -> None:
     store = write(tmp_path / "in", np.zeros((2, 4), int), [])
     with pytest.raises(ConfigError, match="holds files; expected a new or an empty folder"):
         export_tokens(store, str(tmp_path / "in"), "npy")
-    with pytest.raises(ConfigError, match="--to: 'tfrecord' is not known"):
+    with pytest.raises(ConfigError, match="--format: 'tfrecord' is not known"):
         export_tokens(store, str(tmp_path / "out"), "tfrecord")
 
 
@@ -174,7 +174,7 @@ def test_the_command_exports_the_splits_of_a_build(sample_build: Path, tmp_path:
         store = TokenStore.open(str(sample_build / f"tokens/split={split}"))
         for to in ("megatron", "mds", "npy"):
             out = tmp_path / split / to
-            arguments = [str(sample_build), "-o", str(out), "--to", to, "--split", split, "--json"]
+            arguments = [str(sample_build), "-o", str(out), "--format", to, "--split", split, "--json"]
             done = CliRunner().invoke(export_tokens_command, arguments, catch_exceptions=False)
             assert done.exit_code == 0, done.output
             said = json.loads(done.output)
@@ -211,7 +211,7 @@ def test_an_export_of_another_package_is_one_file(
     monkeypatch.delitem(sys.modules, export_tokens_command.callback.__module__)  # it lists the formats once
     with installed(tmp_path / "site", {"lines_export": EXPORT_FILE}, {EXPORTS: "lines = lines_export:EXPORT"}):
         assert "[lines|mds|megatron|npy]" in CliRunner().invoke(finpile, ["export-tokens", "--help"]).output
-        arguments = ["export-tokens", str(sample_build), "-o", str(tmp_path / "out"), "--to", "lines"]
+        arguments = ["export", "tokens", str(sample_build), "-o", str(tmp_path / "out"), "--format", "lines"]
         done = CliRunner().invoke(finpile, arguments, catch_exceptions=False)
     store = TokenStore.open(str(sample_build / "tokens/split=train"))
     found = [list(map(int, line.split())) for line in (tmp_path / "out/tokens.txt").read_text().splitlines()]

@@ -41,13 +41,13 @@ class LmEvalTasks:
             from lm_eval.tasks import TaskManager
         except ImportError as error:
             raise ConfigError(
-                f'--tasks {",".join(names)}: tasks of lm-evaluation-harness need it: pip install "finpile[eval]"'
+                f'TASK {",".join(names)}: tasks of lm-evaluation-harness need it: pip install "finpile[eval]"'
             ) from error
         logging.getLogger("lm_eval").setLevel(logging.ERROR)
         self._manager = TaskManager(include_path=folder)
         if unknown := [name for name in names if name not in self._manager.task_index]:
             raise ConfigError(
-                f"--tasks {','.join(unknown)}: neither tasks of FinPile nor of lm-eval; `lm_eval ls tasks` lists those"
+                f"TASK {','.join(unknown)}: neither tasks of FinPile nor of lm-eval; `lm_eval ls tasks` lists those"
             )
         self._tasks = [task for name in names for task in self._load(name)]
 
@@ -57,7 +57,7 @@ class LmEvalTasks:
         except Exception as error:  # any of datasets, huggingface_hub, or the code of a task
             what = " ".join(str(error).split()) or type(error).__name__
             raise InputError(
-                f"--tasks {name}: lm-eval cannot load its data ({what}). They come from the Hugging Face hub: run the "
+                f"TASK {name}: lm-eval cannot load its data ({what}). They come from the Hugging Face hub: run the "
                 "command once where that can be reached, and copy the folder of its cache (HF_HOME, by default "
                 "~/.cache/huggingface); then HF_HUB_OFFLINE=1 reads only the cache"
             ) from error

@@ -34,7 +34,7 @@ class TaskData(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Task:
-    """An evaluation task, under the name that `--tasks` gives."""
+    """An evaluation task, under the name that `finpile model tasks` takes."""
 
     name: str
     read: Callable[[Path, int | None], TaskData]
@@ -48,7 +48,7 @@ class Task:
     """Its place in tables and lists, before tasks of a greater number."""
 
 
-TASKS: Registry[Task] = Registry("--tasks", package="finpile_trainer.tasks", attribute="TASK", group="finpile.tasks")
+TASKS: Registry[Task] = Registry("TASK", package="finpile_trainer.tasks", attribute="TASK", group="finpile.tasks")
 
 
 def in_order(names: Iterable[str]) -> list[Task]:

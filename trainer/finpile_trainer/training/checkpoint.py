@@ -100,10 +100,12 @@ def load_checkpoint(folder: str, name: str = FILE_NAME) -> Checkpoint | None:
         raise
     except (RuntimeError, ValueError, EOFError, pickle.UnpicklingError) as error:
         raise InputError(
-            f"{url}: is not a checkpoint ({str(error).splitlines()[0]}); expected a file of `finpile train`"
+            f"{url}: is not a checkpoint ({str(error).splitlines()[0]}); expected a file of `finpile model train`"
         ) from error
     if not isinstance(state, dict) or state.pop("format", None) != _FORMAT:
-        raise InputError(f"{url}: is not a checkpoint of the format {_FORMAT}; expected a file of `finpile train`")
+        raise InputError(
+            f"{url}: is not a checkpoint of the format {_FORMAT}; expected a file of `finpile model train`"
+        )
     rollbacks = tuple(Rollback(**entry) for entry in state["rollbacks"])
     return Checkpoint(**{**state, "meta": meta_from_dict(state["meta"]), "rollbacks": rollbacks})
 

@@ -1,6 +1,6 @@
 """The processes of a run: one, or those that torchrun starts.
 
-    torchrun --nproc-per-node 4 -m finpile_cli train my/train.yaml
+    torchrun --nproc-per-node 4 -m finpile_cli model train my/train.yaml
 
 Each process has a copy of the model and trains on its part of each batch; gradients are averaged by PyTorch's
 DistributedDataParallel, over gloo between CPUs and NCCL between GPUs. The first process writes all files.

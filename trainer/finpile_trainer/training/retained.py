@@ -82,7 +82,7 @@ def load_model(run: str, which: Which | None = None) -> SavedModel:
         return _load_retained(run, which)
     checkpoint = load_checkpoint(run)
     if checkpoint is None:
-        raise InputError(f"{run}: holds no {FILE_NAME}; expected the `out` folder of `finpile train`")
+        raise InputError(f"{run}: holds no {FILE_NAME}; expected the `out` folder of `finpile model train`")
     return SavedModel(checkpoint.step, checkpoint.meta, dict(checkpoint.model))
 
 
@@ -96,7 +96,7 @@ def _load_retained(run: str, which: Which) -> SavedModel:
             about: dict[str, Any] = json.loads(stream.metadata()[_KEY])
             tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118 (is not a mapping)
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path}: is not a model of `finpile train` ({error})") from error
+        raise InputError(f"{path}: is not a model of `finpile model train` ({error})") from error
     step, loss = about.pop("step"), about.pop("heldout_loss", None)
     return SavedModel(step, meta_from_dict(about), tensors, loss)
 

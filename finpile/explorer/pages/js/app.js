@@ -58,7 +58,7 @@ class Page {
   extent() {
     if (this.store.hasAllRows) return "Lists have all rows, read by ranges of bytes.";
     const { rows, samples } = this.summary.listed;
-    const texts = samples ? `texts of ${count(samples)}` : "no texts (--samples N adds some)";
+    const texts = samples ? `texts of ${count(samples)}` : "no texts (--per-source N adds some)";
     return `Lists have up to ${plural(rows, "row")} of each reason and source, chosen by digest; ${texts}. ` +
       "All counts are of the whole build.";
   }

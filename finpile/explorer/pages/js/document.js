@@ -90,7 +90,7 @@ function head(context, id, rows, record) {
 function withoutText(store) {
   return h("p", { class: "note" }, store.hasAllRows
     ? "This input has no text."
-    : "These pages have no text of this document. `finpile explore OUT --samples N` adds texts; `--serve` shows all.");
+    : "These pages have no text of this document. `finpile explore OUT --per-source N` adds texts; `--serve` shows all.");
 }
 
 function textPanels(context, record, kept, focus) {
