@@ -63,7 +63,7 @@ _LISTED = 500
     type=PathOrUrl(),
     multiple=True,
     metavar="TOKENIZER",
-    help="Another tokenizer that encodes in the pages beside the build's: FinPile's, GPT-2's, or a byte-level "
+    help="Another tokenizer beside that of the build, which encodes in the pages: FinPile's, GPT-2's, or a byte-level "
     "tokenizer.json with the pretokens of GPT-2. May be repeated.",
 )
 @click.option("--serve", is_flag=True, help="Show the pages of all rows and texts on this machine, until Ctrl-C.")

@@ -113,7 +113,11 @@ def show_command(out: str, name: str, full: bool, tables: bool, as_json: bool) -
 @click.command()
 @click.argument("out", type=PathOrUrl())
 @click.option(
-    "--compare", "tokenizers", multiple=True, metavar="TOKENIZER", help="Add Table 3 against this one; may be repeated."
+    "--compare",
+    "tokenizers",
+    multiple=True,
+    metavar="TOKENIZER",
+    help="Another tokenizer beside that of the build, for Table 3. May be repeated.",
 )
 @total_of_option
 @click.option("--compliance", is_flag=True, help="Write papers for authorities instead, below OUT/compliance.")
