@@ -23,7 +23,7 @@ _LAST = (DEDUPLICATED, *after(DEDUPLICATED))
 @click.command(cls=BeamOptionsLast)
 @click.argument("out", type=PathOrUrl())
 @click.argument("day", metavar="DATE", type=click.DateTime(["%Y-%m-%d"]))
-@output_option
+@output_option("OUT2")
 @click.option("--undated", is_flag=True, help="Keep documents without a date; they are decided again.")
 @click.option("--until", type=click.Choice(_LAST), help="The last stage.  [default: that of OUT]")
 @placement_options

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     "--per-source",
     type=click.IntRange(min=1),
     metavar="N",
-    help="N removals of each stage and source are judged.  [default: as in the last call, else 20]",
+    help="N of each stage and source: removals that are judged.  [default: as in the last call, else 20]",
 )
 @click.option(
     "--pairs",

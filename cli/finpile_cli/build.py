@@ -27,7 +27,7 @@ _ALWAYS = ("dataset", "source", "read", "unreadable", "cleaned_out", "exact", "n
 
 @click.command(cls=BeamOptionsLast)
 @click.argument("config", type=PathOrUrl())
-@output_option
+@output_option("OUT")
 @root_option
 @placement_options
 @again_options

@@ -50,9 +50,7 @@ total_of_option = click.option(
     type=click.Choice(["dataset", "source"]),
     help="What a row is; sources with neox, or if there is one dataset.",
 )
-@click.option(
-    "-o", "--output", type=Output(), metavar="FOLDER", help="Output folder: each table as .{md,csv,tex,json}."
-)
+@click.option("-o", "--output", type=Output(), metavar="DIR", help="Output folder: each table as .{md,csv,tex,json}.")
 @click.option(
     "--limit-bytes",
     type=click.IntRange(min=1),

@@ -37,8 +37,8 @@ def _values(config: type, name: str) -> click.Choice[str]:
 
 
 @click.command(cls=BeamOptionsLast)
-@click.argument("inputs", nargs=-1, required=True, type=PathOrUrl(), metavar="INPUTS...")
-@output_option
+@click.argument("inputs", nargs=-1, required=True, type=PathOrUrl(), metavar="DOCS...")
+@output_option("OUT")
 @text_field_option
 @click.option("--timestamp-field", metavar="FIELD", help="Of two copies the older is kept.  [default: timestamp]")
 @click.option(
@@ -51,7 +51,7 @@ def _values(config: type, name: str) -> click.Choice[str]:
     type=_values(DedupConfig, "order"),
     default="priority",
     show_default=True,
-    help="Of two copies, keep that of the earlier INPUT (priority) or the older one (time).",
+    help="Of two copies, keep that of the earlier of DOCS (priority) or the older one (time).",
 )
 @click.option(
     "--near",
@@ -125,7 +125,7 @@ def dedup_command(
 ) -> None:
     """Remove duplicates from Parquet or JSON Lines; write Parquet and a ledger of all removed text.
 
-    INPUTS are files (.parquet, .jsonl, .ndjson, .json; .gz, .zst), folders, patterns, fsspec URLs, or OUT folders of
+    DOCS are files (.parquet, .jsonl, .ndjson, .json; .gz, .zst), folders, patterns, fsspec URLs, or OUT folders of
     `finpile build`. Texts stay as they are, byte for byte.
 
     OUT/documents/ has the kept documents. The column meta holds your other fields as JSON, an id of yours too
@@ -133,7 +133,7 @@ def dedup_command(
     FILE#BYTE of a JSON line and FILE#ROW of Parquet, to join the output with your files. OUT/removed/ has a
     row for each removed document, with its text, its locator, the reason, and the id of the kept copy.
 
-    Of two copies, the one of the earlier INPUT is kept (consecutive files count as one), then the older one by
+    Of two copies, the one of the earlier of DOCS is kept (consecutive files count as one), then the older one by
     its timestamp. With --order time the older one is kept, and no document is removed or cut because of a later one.
     Run the same command again to continue after an interruption. Options after `--` are passed to Beam.
     """

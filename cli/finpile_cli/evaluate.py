@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     "--per-source",
     type=click.IntRange(min=1),
     metavar="N",
-    help="N documents of each source, those with the smallest ids.  [default: all]",
+    help="N of each source: documents, those with the smallest ids.  [default: all]",
 )
 @click.option(
     "--window",

@@ -25,7 +25,7 @@ _LISTED = 500
     default=0,
     show_default=True,
     metavar="N",
-    help="N documents of each source, and N removals of each reason and source, have their texts in the pages.",
+    help="N of each source, and of each reason and source: documents and removals whose texts are in the pages.",
 )
 @click.option(
     "--rows",

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("tokenizer", type=PathOrUrl())
-@click.option("-o", "--output", required=True, type=Output(), metavar="DIR", help="Output folder or fsspec URL.")
+@click.option(
+    "-o", "--output", required=True, type=Output(), metavar="DIR", help="Output folder: a path or fsspec URL."
+)
 @click.option("--pad-token", metavar="TEXT", help="`<|endoftext|>`, or a new token whose id follows the vocabulary.")
 @click.option("--model-max-length", type=click.IntRange(min=1), metavar="N", help="Tokens of the longest sequence.")
 @special_option
@@ -30,7 +32,7 @@ def export_tokenizer_command(
     special: Special | None,
     as_json: bool,
 ) -> None:
-    """Write a tokenizer for `AutoTokenizer.from_pretrained(FOLDER)`: tokenizer.json and tokenizer_config.json.
+    """Write a tokenizer for `AutoTokenizer.from_pretrained(DIR)`: tokenizer.json and tokenizer_config.json.
 
     TOKENIZER is a folder that `finpile build` or `finpile tokenizer train` wrote. The default of `--special` is
     `control`, as in Hugging Face. A new pad token makes the vocabulary one entry larger than the model's.

@@ -28,7 +28,7 @@ _JSON_LINES = (".jsonl", ".ndjson")
     "--output",
     type=Output(is_folder=False),
     metavar="FILE",
-    help="Output file, JSON Lines with `prompt` and `generated`.",
+    help="Output file: JSON Lines with `prompt` and `generated`.",
 )
 @click.option(
     "--prompt-field", default="prompt", metavar="FIELD", show_default=True, help="The prompt of a JSON record."

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 from typing import Any
 
 import click
 
 from finpile.errors import ConfigError
+from finpile_cli.option_groups import Command
 
 _SHOWN = 120
 
@@ -74,14 +76,18 @@ def _check_path(path: str) -> None:
             raise ConfigError(f"{shown}: File name too long ({len(path):,} characters): name a shorter path") from None
 
 
-output_option = click.option(
-    "-o", "--output", required=True, type=PathOrUrl(), metavar="OUT", help="Output folder or fsspec URL."
-)
+def output_option(metavar: str) -> Callable[[Command], Command]:
+    """The folder that a command makes, of a build under the name OUT."""
+    return click.option(
+        "-o", "--output", required=True, type=PathOrUrl(), metavar=metavar, help="Output folder: a path or fsspec URL."
+    )
+
+
 root_option = click.option(
     "--root",
     default=None,
     type=PathOrUrl(),
-    metavar="FOLDER",
+    metavar="DIR",
     help="Folder that the config's relative paths start from, instead of its `root`.",
 )
 

@@ -39,7 +39,7 @@ _DEFAULT = Cluster()
     "--output",
     type=Output(is_folder=False),
     metavar="FILE",
-    help="Output file, an SVG of the models and the optima.",
+    help="Output file: an SVG of the models and the optima.",
 )
 @json_option
 def plan_model_command(

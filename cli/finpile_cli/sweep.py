@@ -62,7 +62,7 @@ _DEFAULT_SIZES = "25000:550000:25000"
     default=None,
     help="Threads of the training and the encoding.  [default: CPU cores]",
 )
-@click.option("-o", "--output", type=Output(), metavar="FOLDER", help="Output folder: sweep.{svg,md,csv,tex,json}.")
+@click.option("-o", "--output", type=Output(), metavar="DIR", help="Output folder: sweep.{svg,md,csv,tex,json}.")
 @json_option
 def sweep_command(
     tokenizer: str | None,

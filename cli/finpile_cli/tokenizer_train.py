@@ -37,7 +37,7 @@ _LEAST = 258
 
 @click.command(cls=BeamOptionsLast)
 @click.argument("docs", nargs=-1, required=True, type=PathOrUrl(), metavar="DOCS...")
-@output_option
+@output_option("DIR")
 @click.option(
     "--mode",
     type=click.Choice(["split-merge", "refit", "global"]),
