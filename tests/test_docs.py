@@ -231,9 +231,9 @@ def commands() -> dict[str, list[str]]:
 
 
 def test_readme_names_every_command_and_no_other() -> None:
-    table = README[README.index("| command | does |") :]
+    table = README[README.rindex("| command | does |") :]
     for name, below in commands().items():
-        assert f"`finpile {name}" in table
+        assert f"`finpile {name} " in table
         for command in below:
             assert f"`{command}`" in table or f"`finpile {name} {command}`" in table
     texts = [README, *((ROOT / page).read_text() for page in PAGES)]

@@ -210,7 +210,7 @@ def test_an_export_of_another_package_is_one_file(
     assert EXPORTS.names() == EXPORTS.built_in == ("mds", "megatron", "npy")
     monkeypatch.delitem(sys.modules, export_tokens_command.callback.__module__)  # it lists the formats once
     with installed(tmp_path / "site", {"lines_export": EXPORT_FILE}, {EXPORTS: "lines = lines_export:EXPORT"}):
-        assert "[lines|mds|megatron|npy]" in CliRunner().invoke(finpile, ["export-tokens", "--help"]).output
+        assert "[lines|mds|megatron|npy]" in CliRunner().invoke(finpile, ["export", "tokens", "--help"]).output
         arguments = ["export", "tokens", str(sample_build), "-o", str(tmp_path / "out"), "--format", "lines"]
         done = CliRunner().invoke(finpile, arguments, catch_exceptions=False)
     store = TokenStore.open(str(sample_build / "tokens/split=train"))
