@@ -32,7 +32,7 @@ _MOST_DAMAGES = 3
     "runs",
     multiple=True,
     type=PathOrUrl(),
-    help="A training run whose steps certificates of removals name: compare them; may be repeated.",
+    help="A training run: compare its steps in certificates of removals. May be repeated.",
 )
 @json_option
 def verify_command(out: str, runs: tuple[str, ...], as_json: bool) -> None:
@@ -129,7 +129,7 @@ def show_command(out: str, name: str, full: bool, tables: bool, as_json: bool) -
     "runs",
     multiple=True,
     type=PathOrUrl(),
-    help="With --compliance: a training run, for the steps that saw documents which were taken down; may be repeated.",
+    help="A training run: with --compliance, its steps that saw documents which were taken down. May be repeated.",
 )
 @json_option
 def report_command(
