@@ -88,11 +88,13 @@ def test_line_of_progress_fits_80_columns_with_whole_figures(capsys: Capture, mo
 
 
 def test_bar_fits_80_columns_with_whole_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    stream = terminal(monkeypatch)
+    stream, now = terminal(monkeypatch), [0.0]
+    monkeypatch.setattr("rich.console.monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     with Console().progress(LONG, total=100_000_000, unit="documents") as advance:
         for _ in range(3):
+            now[0] += 0.15
             advance(12_345)
-            time.sleep(0.15)
     lines = ESCAPES.sub("", stream.getvalue()).replace("\r", "\n").splitlines()
     assert max(map(len, lines)) <= 80
     assert "…" not in stream.getvalue()

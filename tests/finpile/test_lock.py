@@ -130,5 +130,5 @@ def test_lock_of_a_file_system_without_locks_is_not_held(monkeypatch: pytest.Mon
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr("fcntl.flock", flock)
-    with hold(Layout(str(tmp_path)), "build"), hold(Layout(str(tmp_path)), "build"):
-        pass
+    with hold(Layout(str(tmp_path)), "build") as first, hold(Layout(str(tmp_path)), "build") as second:
+        assert (first, second) == (True, True)

@@ -42,15 +42,22 @@ def test_two_workers_listen_on_no_network_interface(tmp_path: Path) -> None:
 
     def watch(label: str, progress: Progress) -> None:
         del label, progress
+        is_working = any(tmp_path.glob("began-*"))
         seen.append(internet_sockets() - before)
         folders.extend(Path(name).parent for name in unix_sockets())
+        if is_working:
+            (tmp_path / "looked").touch()
 
     def work(task: int) -> dict[str, Any]:
         import time
 
         import psutil
 
-        time.sleep(0.3)
+        (tmp_path / f"began-{task}").touch()
+        waits = 0
+        while not (tmp_path / "looked").exists() and waits < 3000:
+            waits += 1
+            time.sleep(0.01)
         sockets = psutil.Process().net_connections("inet")
         return {"task": task, "process": os.getpid(), "sockets": [str(one) for one in sockets]}
 
@@ -62,6 +69,7 @@ def test_two_workers_listen_on_no_network_interface(tmp_path: Path) -> None:
     assert len({row["process"] for row in reported} - {os.getpid()}) == 2
     assert [row["sockets"] for row in reported] == [[]] * 4
     assert set().union(*seen) == set()
+    assert (tmp_path / "looked").exists(), "sockets were looked at while tasks ran"
     assert folders
     assert {stat.S_IMODE(folder.stat().st_mode) for folder in folders if folder.exists()} == {0o700}
 

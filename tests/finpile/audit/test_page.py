@@ -101,7 +101,8 @@ def test_an_answer_that_is_not_saved_is_said(browser: Browser, served: Served) -
 
 def test_filters_narrow_the_items(browser: Browser, served: Served) -> None:
     browser.open(f"{served.address}?stage=substring&source=FinPile%2FPress")
-    browser.wait("document.querySelector('.sum').innerText.startsWith('0 of 4 items')")
+    browser.wait("document.querySelector('.sum')")
+    assert browser.text(".sum").startswith("0 of 4 items")
 
 
 @pytest.mark.parametrize("width", [390, 1280])

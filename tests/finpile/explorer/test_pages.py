@@ -179,6 +179,7 @@ def test_search_finds_ids_locators_and_words(browser: Browser, page: str) -> Non
     browser.wait("document.querySelector('.list-status').innerText.startsWith('1 document listed')")
     browser.open(f"{page}#/documents?find=old%20customs%20house")
     browser.wait("document.querySelector('.answer')?.innerText.includes('these words: ')")
+    assert "these words: " in browser.text(".answer")
 
 
 ATTACK = '<img src=x onerror="window.hit=1"><script>window.hit=1</script>'
