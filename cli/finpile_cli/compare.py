@@ -85,7 +85,7 @@ def compare_command(
     from finpile.report.neox_tables import neox_tables
     from finpile.report.render import to_json_value
     from finpile.report.table3 import compare, efficiency, table3
-    from finpile.report.words import WordCounts
+    from finpile.report.word_counts import WordCounts
 
     console = Console(as_json)
     others = [argument for argument in tokenizers if argument != ours]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from finpile.fetch.client import Client
-    from finpile.fetch.downloads import FetchManifest
+    from finpile.fetch.fetched import FetchManifest
     from finpile.fetch.targets import Target
     from finpile.fetch.transfer import Outcome
 
@@ -252,7 +252,7 @@ def _run(way: _Way) -> Iterator[_Run]:
     Raises: ConfigError if the folder is not a local one, or another run uses it.
     """
     from finpile.fetch.client import Client, check_contact
-    from finpile.fetch.downloads import open_manifest
+    from finpile.fetch.fetched import open_manifest
     from finpile.output.layout import Layout
     from finpile.output.lock import hold
 

@@ -169,7 +169,7 @@ def report_command(
     if damage := find_damage(layout, manifest, ("documents", "facts", "removed", "tokenizer", "tokens")):
         raise IntegrityError(f"{out}: {'; '.join(damage[:_MOST_DAMAGES])}: no report was written; {remedy(layout)}")
     comparison = _compare(console, out, tokenizers, total_of) if tokenizers else None
-    from finpile.report.records import rewrite
+    from finpile.report.from_manifest import rewrite
 
     files = rewrite(layout, manifest, comparison)
     for file in files:

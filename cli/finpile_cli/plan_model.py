@@ -8,7 +8,15 @@ from typing import Any
 import click
 from finpile_trainer.model.config import ModelConfig
 from finpile_trainer.pages.scaling import scaling_figure
-from finpile_trainer.training.plan import Cluster, Cost, Optimum, budget_flops, chinchilla, model_shape, training_cost
+from finpile_trainer.training.compute_budget import (
+    Cluster,
+    Cost,
+    Optimum,
+    budget_flops,
+    chinchilla,
+    model_shape,
+    training_cost,
+)
 
 from finpile import storage
 from finpile.errors import ConfigError

@@ -20,7 +20,7 @@ from finpile_cli.option_groups import number_or
 from finpile_cli.paths import PathOrUrl, output_option, text_field_option
 
 if TYPE_CHECKING:
-    from finpile_pipelines.unigram.held_out import HeldOut
+    from finpile_pipelines.unigram.heldout import HeldOut
     from finpile_pipelines.unigram.run import Listener, StepEvent
     from finpile_pipelines.unigram.train_folder import TrainedFolder
 

@@ -11,8 +11,8 @@ from typing import Literal
 from finpile.errors import FetchError
 from finpile.fetch.client import Client
 from finpile.fetch.download import Fetched, download, sha256_of
-from finpile.fetch.downloads import FetchManifest
 from finpile.fetch.failures import Blocked, Stopped
+from finpile.fetch.fetched import FetchManifest
 from finpile.fetch.targets import Target
 
 State = Literal["fetched", "here", "failed"]

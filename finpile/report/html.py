@@ -13,7 +13,7 @@ from importlib.resources import files
 
 from finpile.plugins.chart import CHARTS
 from finpile.report.dates import dates_table
-from finpile.report.evaluation import EvalSetFacts, evaluation_table
+from finpile.report.eval_sets import EvalSetFacts, evaluation_table
 from finpile.report.facts import facts_table
 from finpile.report.licenses import licenses_table
 from finpile.report.near import NearFacts, near_table

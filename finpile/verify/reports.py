@@ -7,7 +7,7 @@ from pathlib import Path
 
 from finpile import storage
 from finpile.output.layout import Layout
-from finpile.report.records import write_from_manifest
+from finpile.report.from_manifest import write_from_manifest
 from finpile.storage.file_systems import open_file
 from finpile.verify.check import Check
 from finpile.verify.output import Output

@@ -34,7 +34,7 @@ from finpile.verify.check import Check
 from finpile.verify.mixture import Mixture, ids_digest
 from finpile.verify.output import Advance, Output
 from finpile.verify.provenance import Index, place
-from finpile.verify.streams import MODULUS, Stream, position
+from finpile.verify.token_streams import MODULUS, Stream, position
 
 _Ids = npt.NDArray[np.int32]
 _COLUMNS = ("dataset", "source", "id", "text", "timestamp", "split")

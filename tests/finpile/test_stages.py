@@ -116,7 +116,7 @@ def test_other_lists_of_stages_are_no_build(run: tuple[str, ...]) -> None:
 def test_the_table_is_read_without_beam() -> None:
 
     code = (
-        "import sys, finpile.verify, finpile.history.document, finpile.report.records; "
+        "import sys, finpile.verify, finpile.history.document, finpile.report.from_manifest; "
         "sys.exit('apache_beam' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parent, check=False).returncode == 0

@@ -16,7 +16,7 @@ from finpile.errors import ConfigError
 from finpile.output.layout import Layout
 from finpile.output.manifest import load_manifest
 from finpile.plugins.chart import CHARTS
-from finpile.report.records import rewrite
+from finpile.report.from_manifest import rewrite
 from finpile.verify import verify
 from tests.support.packages import installed
 

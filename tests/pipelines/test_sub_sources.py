@@ -18,7 +18,7 @@ from finpile.config import load_config
 from finpile.errors import ConfigError
 from finpile.output.layout import read_published
 from finpile.output.published import open_documents
-from finpile.report.records import sub_source_statistics
+from finpile.report.from_manifest import sub_source_statistics
 from finpile.report.statistics import CorpusStatistics, SourceStatistics, SubSourceStatistics
 from finpile.report.table import RowKind
 from finpile.report.table1 import MAX_PARTS, table1

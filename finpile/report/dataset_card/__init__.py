@@ -16,8 +16,8 @@ from finpile import storage
 from finpile.output import stage_record
 from finpile.output.layout import CROISSANT, README, Layout
 from finpile.output.manifest import CARD
+from finpile.report.dataset_card.contents import CardFacts
 from finpile.report.dataset_card.croissant import croissant
-from finpile.report.dataset_card.facts import CardFacts
 from finpile.report.dataset_card.readme import readme
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from finpile.documents.document import DOCUMENT_FOLDERS, PUBLISHED_SCHEMA, SUB_SOURCE
 from finpile.documents.ledger import LEDGER_FOLDERS, PUBLISHED_LEDGER_SCHEMA
 from finpile.output.stage_record import FileRecord
-from finpile.report.dataset_card.facts import CardFacts
+from finpile.report.dataset_card.contents import CardFacts
 
 VERSION = "http://mlcommons.org/croissant/1.1"
 #: As `mlcroissant` has it.

@@ -14,7 +14,7 @@ from finpile.documents.document import DOCUMENT_FOLDERS
 from finpile.documents.ledger import LEDGER_FOLDERS
 from finpile.documents.split import HELDOUT, TRAIN
 from finpile.plugins import stages
-from finpile.report.dataset_card.facts import CardFacts
+from finpile.report.dataset_card.contents import CardFacts
 from finpile.report.figures import count, name
 from finpile.report.licenses import licenses_table
 from finpile.report.render import escape_markdown, to_markdown

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from finpile.config.limits import LimitsConfig
-from finpile.sources.archives.items import File, Gap, Member, MemberDefect, Structure, readable_name
 from finpile.sources.archives.tar import tar_items
+from finpile.sources.archives.walk import File, Gap, Member, MemberDefect, Structure, readable_name
 from finpile.sources.archives.zip import zip_items
 from finpile.sources.bytes.streams import Block, BrokenStream
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import IO, Any, cast
 
 from finpile.config.limits import HEAD_BYTES, LimitsConfig
-from finpile.sources.archives.items import Expansion, File, Gap, Item, Structure, readable_name
+from finpile.sources.archives.walk import Expansion, File, Gap, Item, Structure, readable_name
 from finpile.sources.bytes.streams import BLOCK_BYTES, Block, BrokenStream, ByteStream
 
 _BLOCK = 512

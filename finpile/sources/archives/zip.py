@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any, BinaryIO, cast
 
 from finpile.config.limits import HEAD_BYTES, LimitsConfig
-from finpile.sources.archives.items import File, Gap, Item, MemberDefect, readable_name
+from finpile.sources.archives.walk import File, Gap, Item, MemberDefect, readable_name
 from finpile.sources.archives.zip_members import (
     DESCRIPTOR_MARK,
     ENCRYPTED,

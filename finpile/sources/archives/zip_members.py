@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 from finpile.config.limits import RATIO_FREE_BYTES, LimitsConfig
-from finpile.sources.archives.items import Expansion, MemberDefect
+from finpile.sources.archives.walk import Expansion, MemberDefect
 from finpile.sources.bytes.frames import (
     PIECE_BYTES,
     Damaged,

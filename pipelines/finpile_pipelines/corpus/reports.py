@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from finpile.config import to_dict
-from finpile.report import records
+from finpile.report.from_manifest import report_files, write_from_manifest
 from finpile_pipelines.stage import Context, Outcome, Stage, all_processes
 
 
@@ -18,8 +18,8 @@ def settings(context: Context) -> list[Any]:
 def run(context: Context) -> Outcome:
     """Writes `reports/`."""
     config, stages = context.config, [record.to_json() for record in context.records.values()]
-    records.write_from_manifest(context.layout, {"name": config.name, "config": to_dict(config), "stages": stages})
-    return Outcome(files=records.report_files(context.layout))
+    write_from_manifest(context.layout, {"name": config.name, "config": to_dict(config), "stages": stages})
+    return Outcome(files=report_files(context.layout))
 
 
 STAGE = Stage(name="reports", settings=settings, run=run, work=all_processes)

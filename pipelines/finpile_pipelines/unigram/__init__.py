@@ -7,5 +7,5 @@ partitions        the counts of all text, partitioned by pretoken
 seeds             the initial pieces of EM on all text
 partitioned_text  the lattices of all text, and the sums over them that EM needs
 whole_text        EM on all text, from the merged pieces (refit) or from seeds (global)
-held_out          bits per byte and token counts of held-out texts
+heldout           bits per byte and token counts of held-out texts
 """

@@ -28,7 +28,7 @@ from finpile_pipelines.engines.local import preload
 from finpile_pipelines.out_folder import names_in_out
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.runner.owner import owned
-from finpile_pipelines.unigram import held_out
+from finpile_pipelines.unigram import heldout
 from finpile_pipelines.unigram.run import Listener, Outcomes, StepEvent, TrainingRun
 from finpile_pipelines.unigram.texts import Label, TextFile, find_files, measure_texts, versions
 from finpile_pipelines.unigram.tokenizer import OUTPUTS, train, write_training
@@ -101,14 +101,14 @@ def check_held_out(docs: Iterable[str], text_field: str = "text") -> None:
     """
     files = find_files(docs, HELDOUT, text_field=text_field)
     if not any(any(texts.to_pylist()) for file in files for _, texts in file.texts()):
-        raise InputError(held_out.NO_TEXT)
+        raise InputError(heldout.NO_TEXT)
 
 
-def evaluate_folder(docs: Iterable[str], out: str, engine: Engine, text_field: str = "text") -> list[held_out.HeldOut]:
+def evaluate_folder(docs: Iterable[str], out: str, engine: Engine, text_field: str = "text") -> list[heldout.HeldOut]:
     """Evaluates the folder's tokenizer on `docs`; of a build, on its held-out documents. The last row is the total."""
     layout = Layout(out)
     files = find_files(docs, HELDOUT, text_field=text_field)
-    return held_out.evaluate(engine, files, layout.root, layout.work(_STAGE))
+    return heldout.evaluate(engine, files, layout.root, layout.work(_STAGE))
 
 
 class _FolderTraining:

@@ -13,7 +13,7 @@ import pytest
 from finpile.errors import ConfigError, FetchError, InputError
 from finpile.fetch import common_crawl, edgar, wikipedia
 from finpile.fetch.client import Client, Patience
-from finpile.fetch.downloads import MANIFEST, open_manifest
+from finpile.fetch.fetched import MANIFEST, open_manifest
 from finpile.fetch.targets import Target
 from finpile.fetch.transfer import Outcome, transfer
 from tests.support.archive_server import (

@@ -18,8 +18,8 @@ from finpile.output.layout import Layout
 from finpile.plugins.chart import CHARTS
 from finpile.report.drawing.svg import NUM_COLOURS
 from finpile.report.drawing.years import OTHER, year_chart
+from finpile.report.from_manifest import write_from_manifest
 from finpile.report.html import BuildFacts
-from finpile.report.records import write_from_manifest
 from finpile.report.removed import removal_by_source_table
 from finpile.report.statistics import CorpusStatistics, RemovalCount, YearStatistics
 from finpile.report.table import RowKind

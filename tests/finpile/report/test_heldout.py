@@ -14,8 +14,8 @@ import pytest
 
 from finpile.errors import InputError
 from finpile.output.layout import Layout
+from finpile.report.from_manifest import corpus_statistics, write_from_manifest
 from finpile.report.heldout import heldout_table
-from finpile.report.records import corpus_statistics, write_from_manifest
 from finpile.report.statistics import CorpusStatistics
 from finpile.report.table1 import table1
 

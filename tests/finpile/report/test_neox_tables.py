@@ -18,13 +18,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finpile.report import neox_tables, words
+from finpile.report import neox_tables, word_counts
 from finpile.report.documents import iter_texts
 from finpile.report.neox_tables import shared_tokens, table14, table15, table16, table17, table18, worst_words
 from finpile.report.table import Table
 from finpile.report.table3 import ComparedSource, Comparison, TokenCount, TokenizerFacts, compare
 from finpile.report.tokenizers import OpenTokenizer, open_tokenizer
-from finpile.report.words import WordCounts
+from finpile.report.word_counts import WordCounts
 from tests.support.real_data import DATA, needs
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden"
@@ -283,7 +283,7 @@ def test_words_are_counted_as_a_dictionary_counts_them(
 ) -> None:
     counted, expected = WordCounts(), Counter[str]()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(words, "_PENDING_ROWS", pending)
+        patch.setattr(word_counts, "_PENDING_ROWS", pending)
         for source, texts in batches:
             counted.add(("d", source), pa.array(texts, pa.large_string()))
             expected.update(word for text in texts for word in SEPARATORS.split(text) if word)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from finpile.config import NearConfig
 from finpile.errors import InputError
-from finpile.report.evaluation import EvalSetFacts, evaluation_table
+from finpile.report.eval_sets import EvalSetFacts, evaluation_table
 from finpile.report.figures import Cell
 from finpile.report.files import write_reports
 from finpile.report.html import BuildFacts, build_page

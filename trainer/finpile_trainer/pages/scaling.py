@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from finpile.report.drawing.lines import Label, Line, LineChart
-from finpile_trainer.training.plan import Optimum, chinchilla
+from finpile_trainer.training.compute_budget import Optimum, chinchilla
 
 #: Parameters and training tokens as each paper reports them.
 MODELS = {

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from finpile_trainer.training.plan import FLOPS_PER_PARAMETER, USEFUL_SHARE
+from finpile_trainer.training.compute_budget import FLOPS_PER_PARAMETER, USEFUL_SHARE
 
 #: Peak TFLOP/s of dense bfloat16 and power in watts, by a part of the device's name. NVIDIA's data sheets.
 DEVICES = {"A100": (312.0, 400.0), "H100": (989.0, 700.0), "H200": (989.0, 700.0)}

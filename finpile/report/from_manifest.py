@@ -21,7 +21,7 @@ from finpile.output.stage_record import StageRecord
 from finpile.plugins import stages
 from finpile.report.dataset_card import write_card
 from finpile.report.dates import date_statistics
-from finpile.report.evaluation import EvalSetFacts
+from finpile.report.eval_sets import EvalSetFacts
 from finpile.report.facts import fact_statistics
 from finpile.report.files import write_reports
 from finpile.report.html import BuildFacts

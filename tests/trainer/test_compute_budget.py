@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from finpile_cli.plan_model import plan_model_command
-from finpile_trainer.training.plan import (
+from finpile_trainer.training.compute_budget import (
     Cluster,
     budget_flops,
     chinchilla,
