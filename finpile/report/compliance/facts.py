@@ -19,7 +19,7 @@ from finpile.output.takedowns import read_takedowns
 from finpile.plugins.format import FORMATS
 from finpile.report.compliance.stated import Given, Statement
 from finpile.report.compliance.survey import Label, Survey
-from finpile.report.dataset_card.facts import CardFacts
+from finpile.report.dataset_card.contents import CardFacts
 
 
 @dataclass(frozen=True, kw_only=True)

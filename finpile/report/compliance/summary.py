@@ -17,7 +17,7 @@ from finpile.report.compliance.facts import PaperFacts
 from finpile.report.compliance.paper import Answer, Paper, Section, counted, stated
 from finpile.report.compliance.survey import Days, Label, SourceSurvey, largest
 from finpile.report.figures import NOTHING, Cell, count, name
-from finpile.report.records import count_removals
+from finpile.report.from_manifest import count_removals
 from finpile.report.removed import removal_table
 from finpile.report.table import Column, Row, Table
 
