@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,18 +10,21 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from finpile.clean.stage.clean import REASONS as CLEAN
 from finpile.explorer.counts import DocumentCounts, RemovalCounts
-from finpile.explorer.inputs import input_bytes
-from finpile.explorer.meanings import meaning
 from finpile.explorer.papers import papers
 from finpile.explorer.scan import Advance, Names, scan_documents, scan_removals
 from finpile.explorer.site import plain
-from finpile.output.layout import Layout
+from finpile.output.layout import INPUTS_PART, Layout
 from finpile.output.manifest import load_manifest
 from finpile.output.published_files import PublishedFiles
 from finpile.output.snapshots import number_of, read_copies
 from finpile.plugins import stages
+from finpile.plugins.filter import FILTERS
+from finpile.plugins.format import FORMATS
+from finpile.sources import REASONS as INGEST
 
+_SUMS = ("stored_bytes", "decompressed_bytes", "record_bytes", "ledger_bytes", "member_bytes", "documents")
 #: Receives the rows of one source or stage, and returns which of them the pages list.
 Sink = Callable[[pa.Table], pa.Array]
 
@@ -67,7 +71,7 @@ def summarise(
         kept.add(rows, documents(rows))
     for rows, with_passages in scan_removals(files, places, names, advance):
         removed.add(with_passages, removals(rows))
-    inputs = input_bytes(files, names)
+    inputs = _input_bytes(files, names)
     config = manifest["config"]
     private = set(config.get("reports", {}).get("private", ()))
     return {
@@ -81,7 +85,7 @@ def summarise(
         ],
         "stages": list(stages.ledger_stages()),
         "reasons": [
-            {"stage": stage, "reason": reason, "meaning": meaning(stage, reason)} for stage, reason in names.reasons
+            {"stage": stage, "reason": reason, "meaning": _meaning(stage, reason)} for stage, reason in names.reasons
         ],
         "files": names.files,
         "documents": kept.summary(),
@@ -89,6 +93,41 @@ def summarise(
         "inputs": inputs,
         "papers": papers(corpus.layout, manifest),
     }
+
+
+def _input_bytes(files: PublishedFiles, names: Names) -> list[dict[str, Any]]:
+    """The sums of the accounts of each source; `structure` by kind. Bytes of members are those of rows of their own.
+
+    Of a build without accounts, as that of `finpile dedup`, none.
+    """
+    if INPUTS_PART not in files:
+        return []
+    sums: dict[int, dict[str, Any]] = {}
+    for row in files[INPUTS_PART].table().to_pylist():
+        number = names.source(row["dataset"], row["source"])
+        found = sums.setdefault(
+            number, {"source": number, "files": 0, "structure": defaultdict(int), **dict.fromkeys(_SUMS, 0)}
+        )
+        found["files"] += row["archive"] is None
+        if row["archive"] is not None:
+            found["stored_bytes"] -= row["stored_bytes"]  # of the archive
+        for name in _SUMS:
+            found[name] += row[name]
+        for kind, size in dict(row["structure"]).items():
+            found["structure"][kind] += size
+    return [{**sums[number], "structure": dict(sorted(sums[number]["structure"].items()))} for number in sorted(sums)]
+
+
+def _meaning(stage: str, reason: str) -> str:
+    """What a row of this stage with this reason is about; empty for a reason of a format or filter of another
+    package."""
+    if stage == "ingest":
+        own = (FORMATS.get(name).reasons for name in FORMATS.built_in)
+        return next((found[reason] for found in (INGEST, *own) if reason in found), "")
+    if stage == "clean":
+        rules = (FILTERS.get(name).reasons for name in FILTERS.built_in)
+        return next((found[reason] for found in (CLEAN, *rules) if reason in found), "")
+    return next((one.meaning for one in stages.find(stage).reasons if one.name == reason), "")
 
 
 def records(corpus: Corpus, ids: Iterable[str]) -> dict[str, dict[str, Any]]:

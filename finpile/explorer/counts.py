@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import Any
 
 import numpy as np
@@ -23,43 +23,41 @@ class DocumentCounts:
     """Counts of kept documents."""
 
     def __init__(self) -> None:
-        self._cells: list[pa.Table] = []
-        self._lengths: list[pa.Table] = []
-        self._origins: list[pa.Table] = []
-        self._licenses: list[pa.Table] = []
-        self._hosts: list[pa.Table] = []
+        self._tables: defaultdict[str, list[pa.Table]] = defaultdict(list)
         self._sizes: Counter[tuple[int, int]] = Counter()
-        self._groups: list[pa.Table] = []
 
     def add(self, rows: pa.Table, listed: pa.Array) -> None:
         """Adds the rows of one source; `listed` says which of them the pages list."""
         size = {"bytes": rows["bytes"]}
-        self._cells.append(counted(rows, DOCUMENT_CELLS, {**size, "listed": listed.cast(pa.int64())}))
         binned = rows.append_column("bin", length_bins(rows["bytes"]))
-        self._lengths.append(counted(binned, ["source", "split", "bin"], size))
-        self._origins.append(counted(rows, ["source", "split", "origin"], size))
-        self._licenses.append(counted(rows, ["source", "split", "license"], size))
         hosts = counted(rows, ["source", "split", "host"], size)
-        self._hosts.append(hosts.filter(pc.is_valid(hosts["host"])))
         copied = rows.filter(pc.greater(rows["copies"], 1))
-        for source, copies in zip(copied["source"].to_pylist(), copied["copies"].to_pylist(), strict=True):
-            self._sizes[source, copies] += 1
-        order = [("copies", "descending"), ("id", "ascending")]
-        self._groups.append(copied.select(["id", "source", "copies"]).sort_by(order).slice(0, MOST_GROUPS))
+        found = {
+            "cells": counted(rows, DOCUMENT_CELLS, {**size, "listed": listed.cast(pa.int64())}),
+            "lengths": counted(binned, ["source", "split", "bin"], size),
+            "origins": counted(rows, ["source", "split", "origin"], size),
+            "licenses": counted(rows, ["source", "split", "license"], size),
+            "hosts": hosts.filter(pc.is_valid(hosts["host"])),
+            "groups": _largest(copied.select(["id", "source", "copies"])),
+        }
+        for name, table in found.items():
+            self._tables[name].append(table)
+        self._sizes.update(zip(copied["source"].to_pylist(), copied["copies"].to_pylist(), strict=True))
 
     def summary(self) -> dict[str, Any]:
         """The counts as columns."""
-        groups = pa.concat_tables(self._groups).sort_by([("copies", "descending"), ("id", "ascending")])
+        tables = self._tables
         sizes = [(source, copies, number) for (source, copies), number in sorted(self._sizes.items())]
         return {
-            "cells": _joined(self._cells),
-            "lengths": _joined(self._lengths),
-            "origins": _joined(self._origins),
-            "licenses": _joined(self._licenses),
-            "hosts": columns_of(_most(self._hosts)),
-            "groups": columns_of(groups.slice(0, MOST_GROUPS)),
+            **{name: _joined(tables[name]) for name in ("cells", "lengths", "origins", "licenses")},
+            "hosts": columns_of(_most(tables["hosts"])),
+            "groups": columns_of(_largest(pa.concat_tables(tables["groups"]))),
             "group_sizes": dict(zip(("source", "copies", "groups"), map(list, zip(*sizes, strict=True)), strict=False)),
         }
+
+
+def _largest(groups: pa.Table) -> pa.Table:
+    return groups.sort_by([("copies", "descending"), ("id", "ascending")]).slice(0, MOST_GROUPS)
 
 
 class RemovalCounts:

@@ -33,11 +33,10 @@ from finpile_pipelines.as_of_stages import DayStages
 from finpile_pipelines.build import load
 from finpile_pipelines.engines.local import preload
 from finpile_pipelines.out_folder import OutFolder, check_kind, check_later_stages, forget_stages
-from finpile_pipelines.runner import kernels
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.runner.owner import owned
 from finpile_pipelines.stage import Context, Sizes, Stage
-from finpile_pipelines.stage_runner import Listener, StageDamagedError, StageEvent, StageRunner, teller
+from finpile_pipelines.stage_runner import Listener, StageEvent, StageRunner, run_stages, teller
 
 
 def as_of(
@@ -76,18 +75,14 @@ def as_of(
                 forget_stages(layout)
             elif not replace:
                 check_later_stages(layout, day.last)
-            groups = [group for stage in day.table.values() for group in stage.kernels(day.config)]
-            with kernels.Compilation(groups, engine.num_workers) as compilation:
-                runner = StageRunner(layout, folder, listen, engine.watch, compilation.start)
-                engine = with_changes(engine, watch=runner.watch)
-                context = day.context(layout, engine, sizes or Sizes())
-                listen(StageEvent("", "accepted"))
-                while True:
-                    try:
-                        day.run(runner, folder, context, listen)
-                        return runner.finish(day.config, **{CERTIFICATE: day.certificate(layout)})
-                    except StageDamagedError as damage:
-                        runner.forget(damage)
+            context = day.context(layout, engine, sizes or Sizes())
+            listen(StageEvent("", "accepted"))
+
+            def run(runner: StageRunner, engine: Engine) -> dict[str, Any]:
+                day.run(runner, folder, with_changes(context, engine=engine), listen)
+                return runner.finish(day.config, **{CERTIFICATE: day.certificate(layout)})
+
+            return run_stages(layout, folder, day.config, day.table.values(), engine, listen, run)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

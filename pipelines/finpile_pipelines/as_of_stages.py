@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -37,7 +36,6 @@ from finpile.output.takedowns import read_takedowns
 from finpile.plugins import stages
 from finpile.plugins.stages import DEDUPLICATED
 from finpile_pipelines.corpus import clean, ingest
-from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.shard_refs import ShardRef, add_counts, read_clean, shard_url, write_shard
 from finpile_pipelines.snapshots.base import clean_shards
@@ -123,11 +121,8 @@ class DayStages:
             source = ref.source(sources)
             return {"dataset": source.dataset, "source": source.label, **_cut_shard(ref, gone, cut, folder)}
 
-        def construct(pipeline: beam.Pipeline) -> None:
-            _ = pipeline | Tasks(tasks, note="clean documents") | "CutShard" >> beam.Map(cut_shard) | Gather(url)
-
-        context.engine.run("clean", construct)
-        counted = add_counts(storage.read_json(url), ("dataset", "source"))
+        outcomes = context.engine.run_tasks("clean", tasks, cut_shard, url, "clean documents")
+        counted = add_counts(outcomes, ("dataset", "source"))
         return Outcome(counts={"sources": self._sources(context, "clean", counted)})
 
     def _sources(self, context: Context, stage: str, counted: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -7,8 +7,6 @@ changed setting therefore re-runs the first stage that it touches and those afte
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
-from dataclasses import replace as with_changes
 from typing import Any
 
 from finpile.config import CorpusConfig
@@ -27,11 +25,10 @@ from finpile_pipelines.out_folder import (
     check_takedowns,
     forget_stages,
 )
-from finpile_pipelines.runner import kernels
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.runner.owner import owned
 from finpile_pipelines.stage import Context, Sizes, Stage
-from finpile_pipelines.stage_runner import Listener, StageDamagedError, StageEvent, StageRunner, teller
+from finpile_pipelines.stage_runner import Listener, StageEvent, StageRunner, run_stages, teller
 
 __all__ = ["DEDUPLICATED", "Sizes", "StageEvent", "build", "load"]
 
@@ -75,42 +72,24 @@ def build(
                 folder.claim("--fresh runs every stage again")
                 check_takedowns(layout, takedowns_to)
                 forget_stages(layout)
-            local_stages = table.values() if not engine.runs_jobs else ()
-            groups = [group for stage in local_stages for group in stage.kernels(config)]
-            with kernels.Compilation(groups, engine.num_workers) as compilation:
-                runner = StageRunner(layout, folder, listen, engine.watch, compilation.start)
-                listen(StageEvent("", "accepted"))
-                engine = with_changes(engine, watch=runner.watch)
-                while True:
-                    try:
-                        _run_stages(table, runner, config, layout, engine, sizes or Sizes(), prepared)
-                        return runner.finish(config)
-                    except StageDamagedError as damage:
-                        runner.forget(damage)
+            listen(StageEvent("", "accepted"))
 
+            def run(runner: StageRunner, engine: Engine) -> dict[str, Any]:
+                for stage in table.values():
+                    context = Context(
+                        info=stages.find(stage.name),
+                        config=config,
+                        layout=layout,
+                        engine=engine,
+                        sizes=sizes or Sizes(),
+                        prepared=prepared,
+                        stages=table,
+                        records=dict(runner.records),
+                    )
+                    runner.run(stage, context)
+                return runner.finish(config)
 
-def _run_stages(
-    table: Mapping[str, Stage],
-    runner: StageRunner,
-    config: CorpusConfig,
-    layout: Layout,
-    engine: Engine,
-    sizes: Sizes,
-    prepared: Mapping[str, Any],
-) -> None:
-    """Runs each stage, or finds it done."""
-    for stage in table.values():
-        context = Context(
-            info=stages.find(stage.name),
-            config=config,
-            layout=layout,
-            engine=engine,
-            sizes=sizes,
-            prepared=prepared,
-            stages=table,
-            records=dict(runner.records),
-        )
-        runner.run(stage, context)
+            return run_stages(layout, folder, config, table.values(), engine, listen, run)
 
 
 def load(name: str) -> Stage:

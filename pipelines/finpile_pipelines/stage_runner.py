@@ -6,10 +6,10 @@ import json
 import platform
 import resource
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
-from typing import Any
+from typing import Any, TypeVar
 
 from finpile import storage
 from finpile.config import CorpusConfig, to_dict
@@ -23,9 +23,11 @@ from finpile_pipelines.engines.local import memory_bytes, preload, workers_cpu_s
 from finpile_pipelines.out_folder import OutFolder
 from finpile_pipelines.progress import Progress, Watch
 from finpile_pipelines.runner import kernels
+from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.runner.usage import USED
 from finpile_pipelines.stage import Context, Stage, sized_engine
 
+T = TypeVar("T")
 _PACKAGES = ("apache-beam", "pyarrow", "numba", "numpy", "resiliparse", "zstandard", "rapidfuzz")
 
 
@@ -203,6 +205,26 @@ class StageRunner:
 def _kinds(config: Mapping[str, Any]) -> list[str | None]:
     """The kinds of the sources of a corpus file, which no stage reads."""
     return [source.get("kind") for source in config["sources"]]
+
+
+def run_stages(
+    layout: Layout,
+    folder: OutFolder,
+    config: CorpusConfig,
+    stages: Iterable[Stage],
+    engine: Engine,
+    listen: Listener,
+    run: Callable[[StageRunner, Engine], T],
+) -> T:
+    """Calls `run` with a runner of the stages, whose kernels are compiled meanwhile; again if files are damaged."""
+    groups = [group for stage in stages if not engine.runs_jobs for group in stage.kernels(config)]
+    with kernels.Compilation(groups, engine.num_workers) as compilation:
+        runner = StageRunner(layout, folder, listen, engine.watch, compilation.start)
+        while True:
+            try:
+                return run(runner, replace(engine, watch=runner.watch))
+            except StageDamagedError as damage:
+                runner.forget(damage)
 
 
 def _mark(stage: str, settings: Sequence[Any] | None, before: Sequence[str]) -> str:

@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from finpile.clean.html.markup import TooComplex
 from finpile.clean.stage import _normal_kernels
-from finpile.clean.words import _text_kernels as kernels
 from finpile.documents.document import text_arrays
 
 #: Trailing ones are cut from a line: space, tab, no-break space.
@@ -85,14 +84,14 @@ def normalise_any(text: str) -> str:
 
 
 def _composed(text: str, data: bytes) -> str:
-    num_marks = kernels.most_marks_in_a_row(np.frombuffer(data, np.uint8), _is_mark())
+    num_marks = _normal_kernels.most_marks_in_a_row(np.frombuffer(data, np.uint8), _is_mark())
     if num_marks > MAX_MARKS:
         raise TooComplex(f"{num_marks:,} combining marks in a row > {MAX_MARKS}")
     return text if unicodedata.is_normalized("NFC", text) else unicodedata.normalize("NFC", text)
 
 
 @functools.cache
-def _is_mark() -> kernels.U8:
+def _is_mark() -> _normal_kernels.U8:
     """For each code point of planes 0 and 1 whether NFC may move it: its canonical combining class is not 0."""
     table = np.array([unicodedata.combining(chr(code)) > 0 for code in range(_PLANES)], np.uint8)
     table.flags.writeable = False
@@ -100,7 +99,7 @@ def _is_mark() -> kernels.U8:
 
 
 @functools.cache
-def _is_special() -> kernels.U8:
+def _is_special() -> _normal_kernels.U8:
     """For each code point of planes 0 and 1 whether NFC may change a text that has it.
 
     It may if NFC changes the character alone, moves it behind others, or joins it with one before it: then it is the

@@ -74,30 +74,30 @@ class Structure(NamedTuple):
 Claim = Record | Content | Lost | Structure
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(slots=True)
 class Account:
     """What became of the bytes of one input: a file, or a file in an archive."""
 
     dataset: str
     source: str
     locator: str
-    archive: str | None
+    archive: str | None = None
     """Locator of the archive that holds it; null for a file."""
-    stored_bytes: int
+    stored_bytes: int = 0
     """As they lie on disk or in the archive, compressed or not."""
-    decompressed_bytes: int
-    record_bytes: int
-    ledger_bytes: int
+    decompressed_bytes: int = 0
+    record_bytes: int = 0
+    ledger_bytes: int = 0
     """Bytes that only rows of the ledger represent."""
-    member_bytes: int
+    member_bytes: int = 0
     """Bytes of archive members that have accounts of their own."""
-    structure: Mapping[str, int]
+    structure: dict[str, int] = field(default_factory=dict)
     """Bytes by kind of `STRUCTURE`."""
-    skipped_bytes: int
+    skipped_bytes: int = 0
     """Stored bytes that could not be decompressed: no decompressed bytes correspond to them."""
-    documents: int
-    removals: int
-    removed_bytes: int
+    documents: int = 0
+    removals: int = 0
+    removed_bytes: int = 0
     """Bytes of `removed_text` of the removals."""
 
     def balance(self) -> int:
@@ -174,33 +174,14 @@ def _add_account(total: dict[str, Any], row: Mapping[str, Any]) -> None:
             total[name] += value
 
 
-#: What the books know once the input is closed.
-_SIZE = "decompressed_bytes"
-
-
 @dataclass(slots=True)
-class Books:
-    """The running account of one input."""
+class Books(Account):
+    """The running account of one input; `decompressed_bytes` is known once all of them are read."""
 
-    dataset: str
-    source: str
-    locator: str
-    archive: str | None = None
-    stored_bytes: int = 0
-    record_bytes: int = 0
-    ledger_bytes: int = 0
-    member_bytes: int = 0
-    structure: dict[str, int] = field(default_factory=dict)
-    skipped_bytes: int = 0
-    documents: int = 0
-    removals: int = 0
-    removed_bytes: int = 0
     claimed: int = 0
     """Every byte before this one is accounted for."""
     gaps: dict[str, int] = field(default_factory=dict)
     """Rows at gaps, by locator."""
-    size: int = 0
-    """Decompressed bytes, once all of them are read."""
     kinds: Mapping[str, str] = field(default_factory=lambda: STRUCTURE)
     """Kinds of structure that the format may claim."""
 
@@ -253,5 +234,5 @@ class Books:
 
     def close(self) -> Account:
         """The account of the input."""
-        counted = {name: getattr(self, name) for name in ACCOUNT_SCHEMA.names if name not in ("structure", _SIZE)}
-        return Account(**counted, decompressed_bytes=self.size, structure=dict(sorted(self.structure.items())))
+        found = {name: getattr(self, name) for name in ACCOUNT_SCHEMA.names}
+        return Account(**{**found, "structure": dict(sorted(self.structure.items()))})

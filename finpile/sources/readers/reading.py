@@ -120,7 +120,7 @@ def read_stream(
     try:
         yield from _Records(ready, books, source).read(form)
     finally:
-        books.size = _size(ready) if ready.seekable() else ready.tell()
+        books.decompressed_bytes = _size(ready) if ready.seekable() else ready.tell()
         keep(books.close())
 
 
@@ -180,7 +180,7 @@ class _Input:
         except Exception as error:  # whatever the walk of an archive raises
             yield records.broken(BrokenStream("corrupt_archive", books.locator, _named(error)))
         finally:
-            books.size = stream.tell() if size is None else size
+            books.decompressed_bytes = stream.tell() if size is None else size
 
     def _stream(self, blocks: Iterator[Block]) -> ByteStream:
         return ByteStream(blocks, self.books.locator, self.source.limits)

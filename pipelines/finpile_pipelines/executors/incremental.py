@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
@@ -33,7 +32,6 @@ from finpile_pipelines.dedup.removals import (
     spans_url,
     write_removals,
 )
-from finpile_pipelines.exchange.tasks import Gather, Tasks, sum_of
 from finpile_pipelines.executors import stage as whole
 from finpile_pipelines.executors.changed_inputs import changed_inputs, shards_to_compare
 from finpile_pipelines.executors.neighbours import Answer, Asking, Found, KeySearch, union, without
@@ -256,17 +254,8 @@ class _Join:
     def run(self, engine: Engine, refs: Sequence[ShardRef], name: str) -> int:
         """Returns the number of documents that are removed."""
         url = storage.join(self.folder, "joined.json")
-
-        def construct(pipeline: beam.Pipeline) -> None:
-            _ = (
-                pipeline
-                | Tasks([ref.index for ref in refs], note="join")
-                | "Join" >> beam.Map(self._join)
-                | Gather(url)
-            )
-
-        engine.run(name, construct)
-        return sum_of("removed")(storage.read_json(url))
+        outcomes = engine.run_tasks(name, [ref.index for ref in refs], self._join, url, "join")
+        return sum(outcome["removed"] for outcome in outcomes)
 
     def _join(self, shard: int) -> dict[str, int]:
         removals = self._joined(shard, read_removals)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import apache_beam as beam
 
+from finpile import storage
 from finpile.errors import ConfigError
 from finpile.plugins.engine import ENGINES, LOCAL, EngineType, Run
 from finpile_pipelines.exchange.jobs import Lease, job_of
 from finpile_pipelines.exchange.partition import Transport
+from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import Progress, Watch
 from finpile_pipelines.runner.usage import add_usage
 
@@ -103,6 +106,21 @@ class Engine:
             _ = pipeline | transform
 
         self.run(label, construct)
+
+    def run_tasks(
+        self, label: str, tasks: Iterable[Any], work: Callable[[Any], Mapping[str, Any]], url: str, note: str = ""
+    ) -> list[dict[str, Any]]:
+        """Runs a pipeline that does `work` on each task; returns the outcomes, which it writes to the file `url`.
+
+        Raises: as `run`.
+        """
+
+        def construct(pipeline: beam.Pipeline) -> None:
+            _ = pipeline | Tasks(tasks, note=note) | "Work" >> beam.Map(work) | Gather(url)
+
+        self.run(label, construct)
+        outcomes: list[dict[str, Any]] = storage.read_json(url)
+        return outcomes
 
     def _watch_stage(self, label: str, progress: Progress) -> None:
         begin, end = self.span

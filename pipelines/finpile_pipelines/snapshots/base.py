@@ -64,7 +64,7 @@ class Base:
         if damage := find_damage(self.layout, self.manifest, ("documents", "facts", "removed")):
             raise IntegrityError(f"{self.layout.root}: {damage[0]}: {remedy(self.layout)}")
         folders = {ref.name.rpartition("/")[0] for ref in self.refs}
-        there = {storage.join(folder, name) for folder in folders for name in _listed(folder)}
+        there = {storage.join(folder, name) for folder in folders for name in listed(folder)}
         if any(shard_url("", ref.name) not in there for ref in self.refs):
             raise _incomplete(self.layout)
 
@@ -125,7 +125,8 @@ def _works(layout: Layout, manifest: Mapping[str, Any]) -> list[Layout]:
     return [layout.snapshot_work(snapshot) for snapshot in range(number_of(manifest) + 1)]
 
 
-def _listed(folder: str) -> list[str]:
+def listed(folder: str) -> list[str]:
+    """The names in a folder; none if it does not exist."""
     try:
         return storage.list_folder(folder)
     except (FileNotFoundError, NotADirectoryError):

@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-import apache_beam as beam
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -33,7 +32,6 @@ from finpile_pipelines.corpus.split import (
     splits_of,
 )
 from finpile_pipelines.dedup.duplicate_chains import RedirectDuplicates, are_few, redirect_here
-from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.shard_refs import ShardRef, read_clean
 from finpile_pipelines.snapshots.base import Base
@@ -139,12 +137,8 @@ def _plan(context: Context, base: Base, changes: Changes, number: int) -> Parts:
         ledger_bytes,
         context.sizes.part_bytes,
         splits_of(context.config),
-        partial(_added, number),
+        partial(added_part, snapshot=number),
     )
-
-
-def _added(number: int, path: str) -> str:
-    return added_part(path, number)
 
 
 #: Columns that name a changed document.
@@ -164,13 +158,8 @@ def _changed_documents(context: Context, refs: Sequence[ShardRef], changes: Chan
         return {"shard": ref.index, "documents": table.to_pylist()}
 
     url = storage.join(folder, "changed.json")
-
-    def construct(pipeline: beam.Pipeline) -> None:
-        _ = pipeline | Tasks(refs, note="changed") | "Names" >> beam.Map(names) | Gather(url)
-
-    context.engine.run("split: changed", construct)
-    found = [row for outcome in storage.read_json(url) for row in outcome["documents"]]
-    return pa.Table.from_pylist(found, schema=NAMED)
+    outcomes = context.engine.run_tasks("split: changed", refs, names, url, "changed")
+    return pa.Table.from_pylist([row for outcome in outcomes for row in outcome["documents"]], schema=NAMED)
 
 
 def _rewrite(
@@ -201,11 +190,8 @@ def _rewrite(
         file, facts = task
         return _without(file, facts, target, taken_down if file.path in early else ids, number)
 
-    def construct(pipeline: beam.Pipeline) -> None:
-        _ = pipeline | Tasks(files, note="rewrite") | "Rewrite" >> beam.Map(rewrite) | Gather(url)
-
-    context.engine.run("split: rewrite", construct)
-    return {outcome["path"]: outcome["files"] for outcome in storage.read_json(url) if outcome["files"] is not None}
+    outcomes = context.engine.run_tasks("split: rewrite", files, rewrite, url, "rewrite")
+    return {outcome["path"]: outcome["files"] for outcome in outcomes if outcome["files"] is not None}
 
 
 def _without(

@@ -32,7 +32,6 @@ from finpile_pipelines.corpus import clean, ingest, split
 from finpile_pipelines.engines.local import preload
 from finpile_pipelines.executors import incremental
 from finpile_pipelines.out_folder import OutFolder
-from finpile_pipelines.runner import kernels
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import add_counts
 from finpile_pipelines.snapshots import publish, tokens
@@ -41,7 +40,7 @@ from finpile_pipelines.snapshots.commit import commit, forget_decisions
 from finpile_pipelines.snapshots.new_inputs import same_stage
 from finpile_pipelines.snapshots.selection import Selection
 from finpile_pipelines.stage import Context, Sizes, Stage
-from finpile_pipelines.stage_runner import Listener, StageDamagedError, StageRunner
+from finpile_pipelines.stage_runner import Listener, StageRunner, run_stages
 
 TOKENS = "tokens"
 _DIGESTS = ("digest", "digest_before_filters")
@@ -92,42 +91,36 @@ class SnapshotRun:
         prepared = {name: stage.prepare(self._config) for name, stage in self._table.items() if name != "ingest"}
         prepared |= {"ingest": new, TAKEDOWN: self._takedowns}
         folder = OutFolder(self._work, self._config, stages.DEDUPLICATED, replace=True, is_writable=True)
-        local_stages = self._table.values() if not self._engine.runs_jobs else ()
-        groups = [group for stage in local_stages for group in stage.kernels(self._config)]
-        with kernels.Compilation(groups, self._engine.num_workers) as compilation:
-            runner = StageRunner(self._work, folder, self._listen, self._engine.watch, compilation.start)
-            while True:
-                try:
-                    self._run_stages(runner, prepared)
-                    break
-                except StageDamagedError as damage:
-                    runner.forget(damage)
-        records = self._merged(runner.records)
+        run = partial(self._run_stages, prepared)
+        table = self._table.values()
+        ran = run_stages(self._work, folder, self._config, table, self._engine, self._listen, run)
+        records = self._merged(ran)
         written = records.pop(TOKENS, None)
         moves, facts = tokens.facts_of(written, self._base.number + 1)
         facts |= self._selection.facts
         commit(self._base, records, to_dict(self._config), self._takedowns, moves, facts)
         forget_decisions(self._base.layout, self._base.number + 1)
 
-    def _run_stages(self, runner: StageRunner, prepared: Mapping[str, Any]) -> None:
+    def _run_stages(self, prepared: Mapping[str, Any], runner: StageRunner, engine: Engine) -> dict[str, StageRecord]:
         own = {
             "ingest": replace(ingest.STAGE, run=ingest.read, settings=self._ingest_settings),
             "split": replace(split.STAGE, run=partial(publish.run, self._base, self._selection.rows["id"])),
         }
         for name, stage in self._table.items():
-            context = self._context(name, runner, prepared)
+            context = self._context(name, runner, engine, prepared)
             if name == "clean":
                 self._check_clean(context)
             runner.run(own.get(name, stage), context)
         if self._has_tokens:
-            runner.run(tokens.stage_of(self._base), self._context(TOKENS, runner, prepared))
+            runner.run(tokens.stage_of(self._base), self._context(TOKENS, runner, engine, prepared))
+        return runner.records
 
-    def _context(self, name: str, runner: StageRunner, prepared: Mapping[str, Any]) -> Context:
+    def _context(self, name: str, runner: StageRunner, engine: Engine, prepared: Mapping[str, Any]) -> Context:
         return Context(
             info=stages.find(name),
             config=self._config,
             layout=self._work,
-            engine=replace(self._engine, watch=runner.watch),
+            engine=engine,
             sizes=self._sizes,
             prepared=prepared,
             stages={} if name == "ingest" else self._table,

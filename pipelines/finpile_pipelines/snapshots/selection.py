@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,7 +16,6 @@ from finpile.counts.texts import TextCounts
 from finpile.documents.document import text_views
 from finpile.documents.ledger import LEDGER_SCHEMA, count_removed
 from finpile.output.takedowns import TAKEDOWN, TAKEDOWN_SCHEMA, Wanted, read_list, takedown_rows
-from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import ShardRef, read_clean_rows
@@ -41,13 +39,8 @@ def select(base: Base, engine: Engine, wanted: Wanted, why: str, known: pa.Table
     number = base.number + 1
     scratch = storage.join(base.layout.snapshot_work(number).root, "selection")
     find = _Find(wanted, why, number, frozenset(known["id"].to_pylist()), scratch)
-    url = storage.join(scratch, "found.json")
-
-    def construct(pipeline: beam.Pipeline) -> None:
-        _ = pipeline | Tasks(base.refs, note="select") | "Find" >> beam.Map(find.in_shard) | Gather(url)
-
-    engine.run("select", construct)
-    shards = [one["shard"] for one in storage.read_json(url) if one["found"]]
+    outcomes = engine.run_tasks("select", base.refs, find.in_shard, storage.join(scratch, "found.json"), "select")
+    shards = [one["shard"] for one in outcomes if one["found"]]
     tables = [read_list(find.url(shard)) for shard in sorted(shards)]
     early = _EarlyLedger(base)
     rows = pa.concat_tables(

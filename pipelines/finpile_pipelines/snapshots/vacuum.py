@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
-import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -36,12 +36,11 @@ from finpile.output.stage_record import FileRecord, file_record
 from finpile.output.takedowns import TAKEDOWN, read_takedowns, without_texts
 from finpile.plugins import stages
 from finpile_pipelines.corpus.ingest import FILES
-from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.runner.owner import owned
 from finpile_pipelines.shard_refs import ShardRef, read_clean, shard_url, write_shard
-from finpile_pipelines.snapshots.base import Base
+from finpile_pipelines.snapshots.base import Base, listed
 from finpile_pipelines.snapshots.commit import finish, forget_decisions, read_plan, write_plan
 
 _I32 = npt.NDArray[np.int32]
@@ -144,7 +143,7 @@ def _has_tokens(manifest: Mapping[str, Any]) -> bool:
 def _unread(layout: Layout, current: int) -> list[str]:
     """Files of `.work` that no later snapshot reads, relative to OUT; those of a snapshot that was begun included."""
     found: list[str] = []
-    for number in (BUILD, *map(int, _listed(layout.snapshots_work))):
+    for number in (BUILD, *map(int, listed(layout.snapshots_work))):
         work, prefix = layout.snapshot_work(number), f".work/snapshots/{number:06d}/" if number else ""
         if number > current:
             found += [f"{prefix}{path}" for path in storage.list_files(work.root)]
@@ -166,13 +165,6 @@ def _read_later(folder: str, stage: str, is_current: bool) -> tuple[str, ...]:
         return ()
     run = stage_record.run_folder("", record.fingerprint).removeprefix("/")
     return (*(f"{run}/{name}" for name in _READ_LATER.get(stage, ("",))), *_RECORDS)
-
-
-def _listed(url: str) -> list[str]:
-    try:
-        return storage.list_folder(url)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
 
 
 def _shards_with(layout: Layout, manifest: Mapping[str, Any], takedowns: pa.Table) -> list[tuple[ShardRef, _I32]]:
@@ -286,11 +278,8 @@ def _run(
         return []
     root, target = layout.root, url or storage.join(layout.work("vacuum"), "outcomes.json")
 
-    def construct(pipeline: beam.Pipeline) -> None:
-        _ = pipeline | Tasks(tasks, note="blank") | "Blank" >> beam.Map(lambda task: work(root, task)) | Gather(target)
-
-    engine.run(name, construct)
-    return [outcome["path"] for outcome in storage.read_json(target) if outcome["rewritten"]]
+    outcomes = engine.run_tasks(name, tasks, partial(work, root), target, "blank")
+    return [outcome["path"] for outcome in outcomes if outcome["rewritten"]]
 
 
 def _seal_again(layout: Layout, current: int) -> None:

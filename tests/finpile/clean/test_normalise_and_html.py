@@ -20,8 +20,8 @@ from zstandard import ZstdDecompressor
 from finpile.clean.html._tag_kernels import has_preformatted, may_have_facts
 from finpile.clean.html.markup import TooComplex, strip_markup
 from finpile.clean.html.page import to_text
+from finpile.clean.stage import _normal_kernels
 from finpile.clean.stage.normalise import MAX_MARKS, _is_mark, _is_special, normal_texts, normalise, normalise_any
-from finpile.clean.words import _text_kernels
 from tests.support.real_data import find
 
 TEXT = st.text(alphabet=st.sampled_from("ab \t\n\r\v\f\0\x1b\x7f\u00a0\u2003e\u0301\u00e9\u212b.")) | st.text()
@@ -77,7 +77,7 @@ def test_the_longest_run_of_marks_is_that_of_unicodedata(signs: list[str]) -> No
     runs = [
         len(list(run)) for is_mark, run in itertools.groupby(text, lambda s: unicodedata.combining(s) > 0) if is_mark
     ]
-    found = _text_kernels.most_marks_in_a_row(np.frombuffer(text.encode(), np.uint8), _is_mark())
+    found = _normal_kernels.most_marks_in_a_row(np.frombuffer(text.encode(), np.uint8), _is_mark())
     assert found == max(runs, default=0)
 
 
