@@ -40,6 +40,7 @@ def train_command(config: str, until_step: int | None, as_json: bool) -> None:
     """
     require_torch()
     from finpile_trainer.train import load_train_config, train
+    from finpile_trainer.training.chronicle import speed_words
     from finpile_trainer.training.hugging_face import check_exportable
 
     console = Console(as_json)
@@ -73,8 +74,8 @@ def train_command(config: str, until_step: int | None, as_json: bool) -> None:
         )
     if result.num_rollbacks:
         console.line(f"Loss spikes: {result.num_rollbacks}, each rolled back; see chronicle.md")
-    if speed := _speed_words(result.speed):
-        console.line(speed)
+    if speed := speed_words(result.speed):
+        console.line(", ".join(speed))
     console.line(f"{result.num_parameters:,} parameters; model, losses, page and chronicle in {result.out}")
     console.result(
         {
@@ -92,12 +93,6 @@ def train_command(config: str, until_step: int | None, as_json: bool) -> None:
             "speed": result.speed,
         }
     )
-
-
-def _speed_words(speed: dict[str, float | None]) -> str:
-    units = {"tokens_per_second": "{:,.0f} tokens/s", "tflops": "{:.3g} TFLOP/s a device"}
-    units |= {"utilisation": "{:.1%} of the peak", "watt_hours": "about {:,.3g} Wh"}
-    return ", ".join(text.format(speed[name]) for name, text in units.items() if speed.get(name) is not None)
 
 
 class _StepLines:

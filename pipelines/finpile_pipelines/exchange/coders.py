@@ -55,8 +55,13 @@ class RecordBatchCoder(TableCoder):
         return table_to_bytes(pa.Table.from_batches([value]))
 
     def decode(self, encoded: bytes) -> Any:
-        table = table_from_bytes(encoded).combine_chunks()
-        return table.to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], schema=table.schema)
+        return one_batch(table_from_bytes(encoded))
+
+
+def one_batch(table: pa.Table) -> pa.RecordBatch:
+    """The rows of a table."""
+    batches = table.combine_chunks().to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
 
 
 beam.coders.registry.register_coder(pa.Table, TableCoder)

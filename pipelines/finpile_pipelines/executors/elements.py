@@ -33,6 +33,7 @@ from finpile.dedup.plan import (
 )
 from finpile.errors import ConfigError, InputError
 from finpile.plugins import stages
+from finpile_pipelines.exchange.coders import one_batch
 from finpile_pipelines.exchange.partition import PartitionedTables, by_range
 from finpile_pipelines.executors.batches import (
     PARTITIONS,
@@ -226,7 +227,7 @@ class _Steps:
         keep[removals["row"].to_numpy()] = False
         kept = _with_copies(batch, tables.get("copies")).filter(pa.array(keep))
         ledger = pa.concat_tables([span_rows(documents, spans, self.stage), removal_rows(cut, removals)])
-        return _one_batch(kept), _one_batch(ledger)
+        return one_batch(kept), one_batch(ledger)
 
     def _known(self, part: Part, name: int, tables: Received) -> tuple[Part, Any]:
         """The part with what it received, and the names of the batches that its numbers mean: 0 is itself."""
@@ -410,8 +411,3 @@ def _with_copies(batch: pa.Table, copies: pa.Table | None) -> pa.Table:
     counts = batch["num_copies"].to_numpy().astype(np.int64)
     np.add.at(counts, copies["kept_row"].to_numpy(), copies["num_copies"].to_numpy())
     return batch.set_column(at, batch.schema.field(at), pa.array(counts).cast(batch.schema.field(at).type))
-
-
-def _one_batch(table: pa.Table) -> pa.RecordBatch:
-    batches = table.combine_chunks().to_batches()
-    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)

@@ -17,6 +17,7 @@ from finpile.sources.readers.reading import read_file
 from finpile.sources.readers.record_evidence import FieldEvidence
 from finpile.timestamps import DateEvidence, Order
 from finpile_pipelines.corpus.ingest import IngestTask, find_inputs, plan
+from finpile_pipelines.exchange.coders import one_batch
 from finpile_pipelines.executors.batches import Composite
 from finpile_pipelines.executors.elements import Outputs, first_output, second_output
 
@@ -105,12 +106,12 @@ def read_batches(task: IngestTask, batch_bytes: int) -> Iterator[pa.RecordBatch]
             if builder.size_bytes >= batch_bytes:
                 yield _with_priority(builder.flush(), task.entry)
             if removed_bytes >= batch_bytes:
-                yield _batch(ledger_table(removals))
+                yield one_batch(ledger_table(removals))
                 removals, removed_bytes = [], 0
     if len(builder):
         yield _with_priority(builder.flush(), task.entry)
     if removals:
-        yield _batch(ledger_table(removals))
+        yield one_batch(ledger_table(removals))
 
 
 def by_source(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -138,7 +139,7 @@ def clean_part(
         for source, rows in _by_row(batch, sources[entry])
     ]
     kept = pa.concat_batches([one.batch.select(DOCUMENT_SCHEMA.names) for one in cleaned])
-    return _with_priority(kept, entry), _batch(ledger_table(row for one in cleaned for row in one.removals))
+    return _with_priority(kept, entry), one_batch(ledger_table(row for one in cleaned for row in one.removals))
 
 
 def _by_row(batch: pa.RecordBatch, source: SourceConfig) -> list[tuple[SourceConfig, pa.RecordBatch]]:
@@ -167,11 +168,6 @@ def _date_order(found: Any, source: SourceConfig) -> Order | None:
 
 def _with_priority(batch: pa.RecordBatch, entry: int) -> pa.RecordBatch:
     return batch.append_column("priority", pa.array(np.full(batch.num_rows, entry, np.int32)))
-
-
-def _batch(table: pa.Table) -> pa.RecordBatch:
-    batches = table.combine_chunks().to_batches()
-    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
 
 
 def _is_raw(batch: pa.RecordBatch) -> bool:

@@ -87,11 +87,15 @@ def _measured(entry: Event) -> str:
 
 
 def _stopped(entry: Event) -> str:
-    parts = [f"{'finished' if entry['is_finished'] else 'stopped'}: loss {entry['loss']:.4f}"]
+    end = f"{'finished' if entry['is_finished'] else 'stopped'}: loss {entry['loss']:.4f}"
+    return ", ".join([end, *speed_words(entry)])
+
+
+def speed_words(speed: Mapping[str, Any]) -> list[str]:
+    """The figures of a speed that are known, with their units."""
     units = {"tokens_per_second": "{:,.0f} tokens/s", "tflops": "{:.3g} TFLOP/s a device"}
     units |= {"utilisation": "{:.1%} of the peak", "watt_hours": "about {:,.3g} Wh"}
-    parts += [text.format(entry[name]) for name, text in units.items() if entry.get(name) is not None]
-    return ", ".join(parts)
+    return [text.format(speed[name]) for name, text in units.items() if speed.get(name) is not None]
 
 
 _WORDS: dict[str, Callable[[Event], str]] = {
