@@ -348,6 +348,10 @@ def _statistics() -> dict[str, Any]:
             "description": "Only if documents have licences.",
         },
     }
+    for definition in defs.values():
+        if counted := definition["properties"].get("num_tokens"):
+            definition["required"].remove("num_tokens")
+            counted["description"] = f"{counted.get('description', '')} Absent with `tokenizer: none`.".lstrip()
     title = "reports/statistics.json: the counts of Tables 1 and 2"
     optional = ("heldout", "facts", "sub_sources", "licenses")
     schema = _object(properties, required=[name for name in properties if name not in optional])

@@ -28,8 +28,8 @@ from finpile.documents.document import digest_bits
 from finpile.documents.segments import BUCKET_BITS, SEGMENT_BYTES, segments_of
 from finpile.report.documents import iter_texts
 from finpile.report.table3 import compare
-from finpile.report.tokenizers import open_tokenizer
 from finpile.storage import read_json
+from finpile.tokens.tokenizers.opening import open_tokenizer
 
 NUM_CHUNKS = 256
 _PACKAGES = ("finpile", "numpy", "numba", "pyarrow", "tokenizers")

@@ -8,6 +8,7 @@ import click
 
 from finpile_cli.build import load
 from finpile_cli.check_records import check_records
+from finpile_cli.check_tokenizer import check_tokenizer
 from finpile_cli.console import Console, json_option, quantity
 from finpile_cli.paths import PathOrUrl, root_option
 
@@ -31,7 +32,8 @@ def check_command(config: str, root: str | None, peek: int, as_json: bool) -> No
 
     Counts the files and bytes of each source, as stored (compressed). Reads and cleans the first records of each
     source: a wrong format, a field that no record has and dates of unknown order are errors; a rule that matches no
-    document is a warning. Prints what is unreadable or removed by reason. Writes nothing.
+    document is a warning. Prints what is unreadable or removed by reason. Opens a tokenizer that is not trained, and
+    counts what it loses of the first documents. Writes nothing.
     """
     console = Console(as_json)
     parsed = load(config, root)
@@ -55,14 +57,17 @@ def check_command(config: str, root: str | None, peek: int, as_json: bool) -> No
         shown = [[row["set"], row["files"], quantity(row["bytes"], "B")] for row in sets]
         console.table("Evaluation sets", ["evaluation set", "files", "size"], shown)
     console.line("First records", style="bold")
+    texts: list[str] = []
     for row, source, files in zip(rows, parsed.sources, inputs, strict=True):
-        row["first_records"] = check_records(console, source, files, peek)
+        row["first_records"] = check_records(console, source, files, peek, texts)
     warnings = _unknown_names(parsed)
+    tokenizer = check_tokenizer(console, parsed, texts)
     for warning in warnings:
         console.warn(warning)
     console.line(f"{config} is valid; build it with: finpile build {config} -o OUT")
     result = {"name": parsed.name, "sources": rows, "warnings": warnings}
-    console.result({**result, **({"evaluation_sets": sets} if sets else {})})
+    more = {"evaluation_sets": sets, "tokenizer": tokenizer}
+    console.result({**result, **{name: found for name, found in more.items() if found}})
 
 
 def _unknown_names(config: CorpusConfig) -> list[str]:

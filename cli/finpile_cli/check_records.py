@@ -23,10 +23,13 @@ _TEXT_SHOWN = 100
 _CALLED_OUT = 0.05
 
 
-def check_records(console: Console, source: SourceConfig, files: Sequence[InputFile], num_shown: int) -> dict[str, Any]:
+def check_records(
+    console: Console, source: SourceConfig, files: Sequence[InputFile], num_shown: int, texts: list[str]
+) -> dict[str, Any]:
     """Reads, checks and shows the first records of a source; reads all of them if the first do not suffice.
 
-    Prints `num_shown` of the kept documents, of the unreadable records, and of the documents that cleaning removes.
+    Adds the cleaned texts to `texts`. Prints `num_shown` of the kept documents, of the unreadable records, and of the
+    documents that cleaning removes.
 
     Raises: InputError for a source without a document, a field that no record has, and an open order of dates.
     """
@@ -43,6 +46,7 @@ def check_records(console: Console, source: SourceConfig, files: Sequence[InputF
     if not cleaned.batch.num_rows:
         warnings.append(f"cleaning removes all of the first {len(found.documents):,} documents")
     documents = _documents(found, cleaned)
+    texts += cleaned.batch["text"].to_pylist()
     report = {
         "records": found.num_records,
         "unreadable": len(unreadable),

@@ -112,7 +112,7 @@ def compare_command(
 
 
 def open_named(argument: str) -> Any:
-    from finpile.report.tokenizers import open_tokenizer
+    from finpile.tokens.tokenizers.opening import open_tokenizer
 
     label, equals, path = argument.partition("=")
     if not equals or "://" in label or os.path.exists(argument):

@@ -15,13 +15,13 @@ from finpile_cli import language_models
 from finpile_cli.console import Console
 
 if TYPE_CHECKING:
-    from finpile_tokenizer import UnigramTokenizer
     from finpile_trainer.evaluation.breakdown import DocumentSet
     from finpile_trainer.evaluation.evaluate import Scorer
     from finpile_trainer.training.checkpoint import ModelMeta
     from finpile_trainer.training.retained import Which
 
     from finpile.report.loss_by_date import Period
+    from finpile.tokens.tokenizers.protocol import Tokenizer
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,7 +92,7 @@ def load_scorer(model: str, build: str, step: Which | None, window: int | None) 
     return Scorer.of_run(saved, _tokenizer(model, build, saved.meta), window), saved.step
 
 
-def _tokenizer(run: str, build: str, meta: ModelMeta) -> UnigramTokenizer:
+def _tokenizer(run: str, build: str, meta: ModelMeta) -> Tokenizer:
     """The tokenizer of a run: that of the evaluated build, or of the build that the run was trained on.
 
     Raises: InputError if neither is the one that made the run's training tokens.

@@ -32,9 +32,10 @@ def export_command(run: str, output: str, tokenizer_of: str | None, retained: Wh
     paper unless the number of heads is a power of two: train with `model: {alibi: bloom}` to export such a model.
     """
     require_torch()
-    from finpile_tokenizer.export import CONFIG_FILE, TOKENIZER_FILE, write_for_transformers
     from finpile_trainer.training.hugging_face import hugging_face_config, save_hugging_face
     from finpile_trainer.training.retained import load_model
+
+    from finpile.tokens.tokenizers.transformers_files import FILES, write_for_transformers
 
     if "://" in output or any(Path(output, name).exists() for name in _TAKEN):
         raise ConfigError(f"-o {output}: expected a local folder without a run or a tokenizer of FinPile; name another")
@@ -42,9 +43,9 @@ def export_command(run: str, output: str, tokenizer_of: str | None, retained: Wh
     hugging_face_config(saved.meta)
     tokenizer = load_tokenizer(tokenizer_of or build_of(run), saved.meta)
     files = save_hugging_face(output, saved.meta, saved.model)
-    write_for_transformers(output, tokenizer.vocabulary, model_max_length=saved.meta.sequence_length)
+    write_for_transformers(output, tokenizer, saved.meta.sequence_length)
     console = Console(as_json)
-    paths = [str(Path(output, name)) for name in (*files, TOKENIZER_FILE, CONFIG_FILE)]
+    paths = [str(Path(output, name)) for name in (*files, *FILES)]
     for path in paths:
         console.line(path)
     console.result({"files": paths, "step": saved.step})

@@ -165,7 +165,9 @@ def report_command(
     if numbers(layout):
         _report_growth(console, layout)
         return
-    manifest = load_manifest(layout, through="tokens")
+    manifest = load_manifest(layout)
+    if manifest["config"]["tokenizer"] is not None:
+        manifest = load_manifest(layout, through="tokens")
     if damage := find_damage(layout, manifest, ("documents", "facts", "removed", "tokenizer", "tokens")):
         raise IntegrityError(f"{out}: {'; '.join(damage[:_MOST_DAMAGES])}: no report was written; {remedy(layout)}")
     comparison = _compare(console, out, tokenizers, total_of) if tokenizers else None

@@ -17,7 +17,6 @@ from finpile_cli.paths import PathOrUrl
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from finpile_tokenizer import UnigramTokenizer
     from finpile_trainer.evaluation.language_model import LanguageModel
     from finpile_trainer.training.checkpoint import ModelMeta
     from finpile_trainer.training.retained import Which
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from finpile.output.layout import Layout
     from finpile.report.compliance import RunSteps
     from finpile.tokens.store import TokenStore
+    from finpile.tokens.tokenizers.protocol import Tokenizer
 
 _SHARDS = "/tokens/split=train"
 _OTHER_BUILD = "evaluate on the build whose token shards the model was trained on"
@@ -152,7 +152,7 @@ def require_torch() -> None:
         ) from error
 
 
-def load_tokenizer(build: str, meta: ModelMeta) -> UnigramTokenizer:
+def load_tokenizer(build: str, meta: ModelMeta) -> Tokenizer:
     """The tokenizer of a build, which must be the one that made the model's training tokens.
 
     Raises:
@@ -162,12 +162,13 @@ def load_tokenizer(build: str, meta: ModelMeta) -> UnigramTokenizer:
     from finpile_tokenizer import TokenizerError
 
     from finpile.output.layout import Layout
-    from finpile.tokens import tokenizer_files
+    from finpile.tokens.tokenizer_files import tokenizer_checksum
+    from finpile.tokens.tokenizers.opening import open_build_tokenizer
 
     layout = Layout(build)
     try:
-        tokenizer = tokenizer_files.load_build_tokenizer(layout)
-        checksum = tokenizer_files.tokenizer_checksum(layout)
+        tokenizer = open_build_tokenizer(layout, is_checked=True)
+        checksum = tokenizer_checksum(layout)
     except (TokenizerError, OSError) as error:
         raise InputError(f"{layout.tokenizer}: {error}") from error
     if (tokenizer.vocab_size, tokenizer.eot_id) != (meta.vocab_size, meta.eot_id):

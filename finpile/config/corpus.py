@@ -49,7 +49,8 @@ class CorpusConfig:
     contamination: ContaminationConfig | None = None
     """Evaluation sets: documents with their items are removed from training and held-out documents; null: no search."""
     heldout: HeldoutConfig = field(default_factory=HeldoutConfig)
-    tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
+    tokenizer: TokenizerConfig | None = field(default_factory=TokenizerConfig)
+    """`none`: the build has documents, ledger and reports, but no tokenizer and no token shards."""
     tokens: TokensConfig = field(default_factory=TokensConfig)
     mixture: Mapping[str, float | WeightConfig] | None = None
     """How often documents are in the token shards, by row, dataset or `DATASET/ROW`: a number, `3 epochs`, `40%` of all
@@ -72,9 +73,11 @@ class CorpusConfig:
         if self.dedup.templates is not None and not grouped:
             raise ConfigError("dedup: `templates` needs a source with a `template_group`, such as host or meta.cik")
         known = sorted({source.dataset for source in self.sources})
-        for name in self.tokenizer.train_on:
+        for name in self.tokenizer.train_on if self.tokenizer else ():
             bounds.one_of("tokenizer.train_on", name, known)
         self._check_kinds()
+        if self.tokenizer is None and self.mixture is not None:
+            raise ConfigError("mixture is of token shards, and `tokenizer: none` makes none: remove one of them")
         self.heldout.check_order(self.dedup.order)
         if self.mixture is not None:
             weights(self.mixture, self.rows)

@@ -23,6 +23,8 @@ from finpile.errors import ConfigError, nearest
 T = typing.TypeVar("T")
 
 _NULL = "tag:yaml.org,2002:null"
+#: As null, where nothing else is meant by it.
+_NONE = "none"
 _NAMES = {
     str: "text",
     int: "a whole number",
@@ -162,7 +164,7 @@ class _Reader:
     def _fits(self, node: yaml.Node, kind: Any) -> bool:
         """Whether a node looks like the kind: enough to choose a member of a union, before `read` checks the value."""
         if kind is type(None):
-            return bool(node.tag == _NULL)
+            return isinstance(node, yaml.ScalarNode) and (node.tag == _NULL or node.value == _NONE)
         if dataclasses.is_dataclass(kind):
             named = hasattr(kind, "named") and isinstance(node, yaml.ScalarNode) and node.tag.endswith(":str")
             return named or isinstance(node, yaml.MappingNode)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 from finpile.config import bounds
@@ -15,8 +15,18 @@ _LEAST_SAMPLE = 1000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TokenizerConfig:
-    """The Unigram tokenizer, BloombergGPT §2.3."""
+    """The tokenizer: one that is there (`use`), or a Unigram model that is trained, BloombergGPT §2.3."""
 
+    use: str | None = None
+    """A tokenizer that is used instead of training one: a file or folder of Hugging Face (`tokenizer.json`),
+    SentencePiece (`.model`), tiktoken (`.tiktoken`), GPT-2 (`vocab.json` and `merges.txt`) or FinPile, relative to
+    `root`. The keys of training are not given beside it."""
+    end_of_document: str | None = None
+    """With `use`: the special token that ends each document; without it the first of `<|endoftext|>`, `</s>`,
+    `<|end_of_text|>`, `<eos>`, `[SEP]` that the tokenizer has."""
+    pattern: str | None = None
+    """With `use` of a `.tiktoken` file: `r50k_base`, `p50k_base`, `cl100k_base`, `o200k_base` or a regular expression,
+    by which text is cut into words; without it the name of the file decides."""
     mode: Literal["split-merge", "refit", "global"] = "split-merge"
     """`split-merge`: the average of one model per chunk, as in the paper; `refit`: followed by EM on all text;
     `global`: one model of all text, without chunks."""
@@ -35,6 +45,7 @@ class TokenizerConfig:
     of the text; `all`: no limit."""
 
     def __post_init__(self) -> None:
+        self._check_use()
         why = "each entry takes memory in the tokenizer and a row of a model's embedding"
         bounds.within("tokenizer.vocab_size", self.vocab_size, 258, bounds.MAX_ENTRIES, why)
         bounds.within("tokenizer.chunk_vocab_size", self.chunk_vocab_size, 258, bounds.MAX_ENTRIES, why)
@@ -46,6 +57,16 @@ class TokenizerConfig:
         size = self.sample_bytes
         if size is not None and size < _LEAST_SAMPLE:
             raise ConfigError(f"tokenizer.sample is {self.sample}: expected at least 1 KB, such as 10 GB, or all")
+
+    def _check_use(self) -> None:
+        of_use = ("end_of_document", "pattern")
+        for entry in fields(self):
+            if entry.name == "use" or getattr(self, entry.name) == entry.default:
+                continue
+            if self.use is None and entry.name in of_use:
+                raise ConfigError(f"tokenizer.{entry.name} is of a tokenizer that is used: give `use`, or remove it")
+            if self.use is not None and entry.name not in of_use:
+                raise ConfigError(f"tokenizer.{entry.name} is of a training, and `use` trains none: remove one of them")
 
     @property
     def sample_bytes(self) -> int | None:

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from finpile.errors import InputError
-from finpile.report.tokenizers import HuggingFaceTokenizer, OwnTokenizer, open_tokenizer
+from finpile.tokens.tokenizers.kinds.finpile import OwnTokenizer
+from finpile.tokens.tokenizers.kinds.huggingface import HuggingFaceTokenizer
+from finpile.tokens.tokenizers.opening import open_tokenizer
 
 #: Normalisers that the pages have.
 _NORMALIZERS = (None, {"type": "NFC"})
@@ -34,7 +36,7 @@ def _data(path: str) -> dict[str, Any]:
         if not (missing := _missing(settings)):
             return {"kind": "byte_pairs", "name": tokenizer.name, **_byte_pairs(tokenizer, settings)}
         raise InputError(f"{path}: the pages do not encode with {missing}; name one of {_KNOWN}")
-    raise InputError(f"{path}: the pages do not encode as SentencePiece does; name one of {_KNOWN}")
+    raise InputError(f"{path}: the pages do not encode as SentencePiece and tiktoken do; name one of {_KNOWN}")
 
 
 _KNOWN = "FinPile's tokenizers, or byte-level BPE with the pretokens of GPT-2, such as those of GPT-2 and GPT-NeoX"

@@ -11,7 +11,7 @@ from finpile import storage
 from finpile.explorer.scan import Advance
 from finpile.output.layout import Layout
 from finpile.tokens.store import SHARD_SUFFIX, TokenStore
-from finpile.tokens.tokenizer_files import load_build_tokenizer
+from finpile.tokens.tokenizer_files import check_tokenizer, load_tokenizer
 
 #: Tokens that are counted at a time.
 _AT_ONCE = 1 << 22
@@ -25,7 +25,8 @@ def vocabulary(layout: Layout, advance: Advance = lambda amount: None) -> dict[s
     """
     if not storage.is_file(storage.join(layout.tokenizer, "vocabulary.parquet")):
         return None
-    tokenizer = load_build_tokenizer(layout).vocabulary
+    check_tokenizer(layout)
+    tokenizer = load_tokenizer(layout.tokenizer).vocabulary
     found = {
         "pieces": [piece.decode("latin-1") for piece in tokenizer.pieces.to_pylist()],
         "log_probs": tokenizer.log_probs.tolist(),

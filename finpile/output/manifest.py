@@ -98,6 +98,11 @@ def _why_not(layout: Layout, manifest: Mapping[str, Any], ran: list[str], throug
             f"{layout.root} holds a snapshot of `finpile append`, which has no {through}: `finpile build --fresh` with "
             "all inputs makes them"
         )
+    if through not in ran and stages.find(through).makes_tokens and manifest["config"]["tokenizer"] is None:
+        return InputError(
+            f"{layout.root} has no {through}: its corpus file says `tokenizer: none`: give it a tokenizer, and run "
+            "`finpile build` again"
+        )
     if through not in ran:
         return InputError(f"{layout.root} was built without the stage {through}: run `finpile build` for it")
     return None

@@ -52,6 +52,8 @@ class StageInfo:
     """Dotted key in the corpus file."""
     is_optional: bool = False
     """Whether it is part of a build only if the corpus file has its key, which `DedupConfig.optional_keys` lists."""
+    makes_tokens: bool = False
+    """Whether it is left out of builds with `tokenizer: none`."""
     writes_ledger: bool = False
     """Whether it removes documents or spans, with rows in `removed/stage=NAME`."""
     is_dedup: bool = False
@@ -147,9 +149,15 @@ _OWN: tuple[StageInfo | str, ...] = (
         published=("documents", "facts", "removed"),
     ),
     StageInfo(
-        name="tokenizer", pipeline=f"{_PIPELINES}.unigram.tokenizer:STAGE", key="tokenizer", published=("tokenizer",)
+        name="tokenizer",
+        pipeline=f"{_PIPELINES}.unigram.tokenizer:STAGE",
+        key="tokenizer",
+        makes_tokens=True,
+        published=("tokenizer",),
     ),
-    StageInfo(name="tokens", pipeline=f"{_PIPELINES}.tokens:STAGE", key="tokens", published=("tokens",)),
+    StageInfo(
+        name="tokens", pipeline=f"{_PIPELINES}.tokens:STAGE", key="tokens", makes_tokens=True, published=("tokens",)
+    ),
     StageInfo(name="reports", pipeline=f"{_PIPELINES}.corpus.reports:STAGE", key="reports", published=("reports",)),
 )
 _REGISTERED: list[Algorithm] = []
@@ -255,8 +263,9 @@ def after(name: str) -> tuple[str, ...]:
     return found[found.index(name) + 1 :]
 
 
-def until(last: str, keys: Iterable[str]) -> tuple[str, ...]:
+def until(last: str, keys: Iterable[str], *, has_tokens: bool = True) -> tuple[str, ...]:
     """The stages of a build up to `last`; of optional ones, those of which the corpus file has the `keys` (`dedup.x`).
+    Without tokens, those that make them are left out.
 
     Raises: ConfigError if no build can end with `last`.
     """
@@ -264,17 +273,26 @@ def until(last: str, keys: Iterable[str]) -> tuple[str, ...]:
     if last not in ends:
         raise ConfigError(f"a build cannot end with {last!r}: expected one of {', '.join(ends)}")
     later, given = after(last), set(keys)
+    if find(last).makes_tokens and not has_tokens:
+        raise ConfigError(f"a build cannot end with {last!r}: the corpus file says `tokenizer: none`")
     return tuple(
-        info.name for info in table() if info.name not in later and (not info.is_optional or info.key in given)
+        info.name
+        for info in table()
+        if info.name not in later
+        and (not info.is_optional or info.key in given)
+        and (has_tokens or not info.makes_tokens)
     )
 
 
 def is_complete(found: Iterable[str]) -> bool:
-    """Whether these are the stages of a build in their order: all of this package up to `split` or a later one."""
+    """Whether these are the stages of a build in their order: all of this package up to `split` or a later one, with or
+    without those that make tokens."""
     known = list(found)
-    own = [info.name for info in _own() if not info.is_optional]
-    ran = [name for name in known if name in own]
-    return DEDUPLICATED in ran and ran == own[: len(ran)] and known == [name for name in names() if name in known]
+    own = [info for info in _own() if not info.is_optional]
+    ran = [info.name for info in own if info.name in known]
+    whole = [[info.name for info in own], [info.name for info in own if not info.makes_tokens]]
+    is_whole = any(ran == order[: len(ran)] for order in whole)
+    return DEDUPLICATED in ran and is_whole and known == [name for name in names() if name in known]
 
 
 def _check(info: Algorithm, stages: Iterable[StageInfo]) -> None:

@@ -44,7 +44,8 @@ def write_reports(
 
 def report_tables(statistics: CorpusStatistics, facts: BuildFacts) -> list[Table]:
     """Tables 1 and 2, documents by year (also of public datasets), held-out documents, and Table 3 if there is one."""
-    tables = [table1(statistics), table2(statistics), documents_by_year(statistics)]
+    tables = [table1(statistics), *([table2(statistics)] if statistics.has_tokens else [])]
+    tables.append(documents_by_year(statistics))
     if public_rows(statistics):
         tables.append(public_by_year(statistics))
     if statistics.heldout:

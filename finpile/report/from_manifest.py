@@ -49,14 +49,17 @@ _COUNTS = {name: name for name in ("num_docs", "num_chars", "num_tokens", "num_b
 def write_from_manifest(layout: Layout, manifest: Mapping[str, Any], comparison: Comparison | None = None) -> list[str]:
     """Writes `reports/` of the output folder from a manifest, with Table 3 if there is a `comparison`.
 
-    Uses `name`, `config` and `stages` up to `tokens` of the manifest, and no values that differ between two builds of
-    the same input (times, memory, workers, packages): the same input gives the same reports. Returns the files.
+    Uses `name`, `config` and `stages` up to `tokens` of the manifest, of a build without tokens what `reports` counts,
+    and no values that differ between two builds of the same input (times, memory, workers, packages): the same input
+    gives the same reports. Returns the files.
     """
     config = manifest["config"]
     counts = counts_by_stage(manifest)
+    counted = counts["tokens"] if "tokens" in counts else counts["reports"]
+    parts = counted["statistics"]
     groups = [
-        {**group, "dataset": part["dataset"], "source": part["source"]}
-        for part in counts["tokens"]["statistics"]
+        {"num_tokens": 0, **group, "dataset": part["dataset"], "source": part["source"]}
+        for part in parts
         for group in part["groups"]
     ]
     removals = count_removals(counts["split"]["ledger"])
@@ -78,10 +81,11 @@ def write_from_manifest(layout: Layout, manifest: Mapping[str, Any], comparison:
     )
     private = tuple(config["reports"]["private"])
     cleaned, published = counts["clean"]["sources"], counts["split"]["documents"]
-    statistics = corpus_statistics(groups, private, cleaned, counts["tokens"].get("mixture"), published, read)
+    statistics = corpus_statistics(groups, private, cleaned, counted.get("mixture"), published, read)
     statistics = replace(
         statistics,
-        sub_sources=sub_source_statistics(counts["tokens"]["statistics"]),
+        sub_sources=sub_source_statistics(parts),
+        has_tokens="tokens" in counts,
         licenses=license_statistics(published),
     )
     return write_reports(layout.reports, statistics, removals, facts)
@@ -124,7 +128,7 @@ def corpus_statistics(
 
 def sub_source_statistics(parts: Iterable[Mapping[str, Any]]) -> tuple[SubSourceStatistics, ...]:
     """The counts of training documents by sub-source, of the rows that have some, summed over files."""
-    entries = ({**part, **entry} for part in parts for entry in part.get("sub_sources", ()))
+    entries = ({"num_tokens": 0, **part, **entry} for part in parts for entry in part.get("sub_sources", ()))
     sums = summed(entries, (*_SOURCE, "sub_source"), _COUNTS)
     named = {label_of(row) for row in sums if row["sub_source"] is not None}
     return tuple(SubSourceStatistics(**row) for row in sums if label_of(row) in named)
@@ -153,18 +157,25 @@ def near_facts(near: NearConfig, counts: Mapping[str, Any]) -> NearFacts:
 
 
 def _details(counts: Mapping[str, Mapping[str, Any]]) -> tuple[tuple[str, str], ...]:
-    training, tokens = counts["tokenizer"], counts["tokens"]
     ingested = counts["ingest"]["sources"]
     num_files, input_bytes = (sum(row[name] for row in ingested) for name in ("files", "input_bytes"))
+    made = []
+    if "tokens" in counts:
+        training, tokens = counts["tokenizer"], counts["tokens"]
+        made = [
+            ("Vocabulary", _vocabulary(training)),
+            ("Training sequences", f"{tokens['sequences']:,}; {tokens['tokens_left_over']:,} tokens left over"),
+            ("Tokenizer", training["checksum"]),
+        ]
+    return (("Input", f"{num_files:,} files of {input_bytes:,} bytes"), *made, ("FinPile", __version__))
+
+
+def _vocabulary(training: Mapping[str, Any]) -> str:
+    if "kind" in training:
+        return f"{training['vocab_size']:,} ids, not trained: {training['kind']}, {training['library']}"
     found, requested = training["vocab_size"], training["vocab_size_asked_for"]
     entries = f"{found:,} entries" if found >= requested else f"{found:,} of {requested:,} entries requested"
-    return (
-        ("Input", f"{num_files:,} files of {input_bytes:,} bytes"),
-        ("Vocabulary", f"{entries}, from {training['chunks']:,} chunk models{_sampled(training)}"),
-        ("Training sequences", f"{tokens['sequences']:,}; {tokens['tokens_left_over']:,} tokens left over"),
-        ("Tokenizer", training["checksum"]),
-        ("FinPile", __version__),
-    )
+    return f"{entries}, from {training['chunks']:,} chunk models{_sampled(training)}"
 
 
 def _sampled(training: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date
 
 from finpile.report.figures import NOTHING, Cell, count, name, percent, ratio
@@ -13,10 +14,10 @@ from finpile.report.table import Column, Line, Row, RowKind, Table
 def heldout_table(statistics: CorpusStatistics) -> Table:
     """One row for each source with held-out documents, by falling number of tokens, and their sum."""
     training = {(row.dataset, row.source): (row.num_docs, row.num_tokens) for row in statistics.sources}
-    rows = sorted(statistics.heldout, key=lambda row: (-row.num_tokens, row.dataset, row.source))
+    rows = sorted(statistics.heldout, key=lambda row: (-row.num_tokens, -row.num_chars, row.dataset, row.source))
     lines = [_line(f"{row.dataset}: {row.source}", [row], training[row.dataset, row.source]) for row in rows]
     total = _line("TOTAL", rows, (statistics.num_docs, statistics.num_tokens))
-    return Table(
+    table = Table(
         name="heldout",
         title="Held-out documents",
         caption="Documents and tokens that are not in the training set, their shares of those that are left of the "
@@ -24,6 +25,10 @@ def heldout_table(statistics: CorpusStatistics) -> Table:
         columns=tuple(total),
         rows=(*map(Row.of, lines), Row.of(total, kind=RowKind.TOTAL, gap=True)),
     )
+    if statistics.has_tokens:
+        return table
+    caption = table.caption.replace("Documents and tokens that", "Documents that").replace(" and per token (C/T)", "")
+    return replace(table, caption=caption).without("chars_per_token", "num_tokens", "token_percent")
 
 
 def _line(label: str, rows: Sequence[HeldoutStatistics], training: tuple[int, int]) -> Line:

@@ -146,7 +146,7 @@ def _tiles(statistics: CorpusStatistics, removals: Sequence[RemovalCount], facts
         "removed": sum(row.num_docs for row in removals),
         "held out": facts.num_heldout,
         "in training": statistics.num_docs,
-        "tokens": statistics.num_tokens,
+        **({"tokens": statistics.num_tokens} if statistics.has_tokens else {}),
         "bytes of text": statistics.num_bytes,
     }
     return tiles({label: f"{value:,}" for label, value in figures.items()})

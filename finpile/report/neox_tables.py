@@ -24,8 +24,8 @@ import numpy.typing as npt
 from finpile.report.figures import Cell, count, name, percent, ratio
 from finpile.report.table import Column, Row, RowKind, Table
 from finpile.report.table3 import By, ComparedSource, Comparison, TokenCount, footnotes, labelled_rows
-from finpile.report.tokenizers import OpenTokenizer
 from finpile.report.word_counts import WordCounts
+from finpile.tokens.tokenizers.protocol import OpenTokenizer
 
 #: Rows of Table 17, and of each part of Table 18.
 NUM_SHOWN = 10

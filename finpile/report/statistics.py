@@ -149,6 +149,8 @@ class CorpusStatistics:
     """The parts of sources that have parts."""
     licenses: tuple[LicenseStatistics, ...] = ()
     """Empty if no document has a licence."""
+    has_tokens: bool = True
+    """Whether the corpus has tokens; without, all counts of them are 0, and no table has them."""
     private: tuple[str, ...] = ("FinPile",)
     """Private datasets: first in Table 1, and the columns of Table 2."""
 
@@ -177,7 +179,8 @@ class CorpusStatistics:
         return sum(row.num_bytes for row in self.sources)
 
     def to_json(self) -> dict[str, Any]:
-        rows = {name: [_json_row(row) for row in getattr(self, name)] for name in (*_ALWAYS, *_IF_ANY)}
+        absent = () if self.has_tokens else ("num_tokens",)
+        rows = {name: [_json_row(row, absent) for row in getattr(self, name)] for name in (*_ALWAYS, *_IF_ANY)}
         shown = {name: found for name, found in rows.items() if found or name in _ALWAYS}
         return {"version": _FORMAT_VERSION, "private": list(self.private), **shown}
 
@@ -225,6 +228,10 @@ def _reject_twins(names: list[str]) -> None:
         raise InputError(f"corpus statistics name {twins[0]} twice: add its counts up first")
 
 
-def _json_row(row: Any) -> dict[str, Any]:
+def _json_row(row: Any, absent: Sequence[str]) -> dict[str, Any]:
     found = {key: value.isoformat() if isinstance(value, date) else value for key, value in asdict(row).items()}
-    return {key: value for key, value in found.items() if value is not None or key != "num_effective_tokens"}
+    return {
+        key: value
+        for key, value in found.items()
+        if key not in absent and (value is not None or key != "num_effective_tokens")
+    }

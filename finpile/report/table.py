@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
@@ -73,6 +73,12 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     footnotes: tuple[str, ...] = ()
+
+    def without(self, *keys: str) -> Table:
+        """The table without some columns."""
+        kept = [at for at, column in enumerate(self.columns) if column.key not in keys]
+        rows = tuple(replace(row, cells=tuple(row.cells[at] for at in kept)) for row in self.rows)
+        return replace(self, columns=tuple(self.columns[at] for at in kept), rows=rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ Source: BloombergGPT (Wu et al. 2023), Table 1.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from finpile.report.figures import STEP_MYRIAD, Cell, choose_unit, count, name, percent, ratio
@@ -30,6 +30,7 @@ from finpile.report.table import Column, Line, Row, RowKind, Table, largest
 _LEAST_UNITS = 1000
 #: Sub-sources of a source that have a line of their own.
 MAX_PARTS = 10
+_TOKENS = ", characters per token (C/T), tokens, and the share of all tokens (T%). "
 _PARTS = "R% is the share of a line in the tokens of the source above it. "
 _MIXTURE = "Effective tokens (ET) count each copy of a document in the mixture; E are epochs, ET / tokens. "
 
@@ -99,19 +100,23 @@ def table1(statistics: CorpusStatistics) -> Table:
         rows.append(_total(layout, "PUBLIC", (source for group in public for source in group)))
         rows += [row for group in public for row in _public_rows(layout, group, _shared_names(public))]
     rows.append(_total(layout, "TOTAL", statistics.sources))
-    return Table(
+    table = Table(
         name="table1",
         title="Table 1",
         caption=(
-            "The training set: documents, characters per document (C/D), characters, characters per token (C/T), "
-            f"tokens, and the share of all tokens (T%). {_PARTS if layout.parts else ''}"
-            f"{_MIXTURE if layout.has_mixture else ''}"
+            f"The training set: documents, characters per document (C/D), characters{_TOKENS}"
+            f"{_PARTS if layout.parts else ''}{_MIXTURE if layout.has_mixture else ''}"
             "Units other than one are in the header."
         ),
         columns=tuple(layout.line("", layout.total)),
         rows=tuple(rows),
         footnotes=tuple(_absent(statistics)),
     )
+    if statistics.has_tokens:
+        return table
+    caption = table.caption.replace(_TOKENS, ". ").replace(_PARTS, "")
+    without = ("chars_per_token", "num_tokens", "token_percent", "source_token_percent")
+    return replace(table, caption=caption).without(*without)
 
 
 def _absent(statistics: CorpusStatistics) -> Iterator[str]:
@@ -140,11 +145,12 @@ def _by_dataset(sources: Iterable[SourceStatistics]) -> list[list[SourceStatisti
     """Groups by their largest source, and the sources of a group, by tokens downwards; ties by name."""
     datasets = groupby(sorted(sources, key=lambda row: row.dataset), key=lambda row: row.dataset)
     groups = [sorted(rows, key=_by_tokens) for _, rows in datasets]
-    return sorted(groups, key=lambda group: (-group[0].num_tokens, group[0].dataset))
+    return sorted(groups, key=lambda group: (*_by_tokens(group[0])[:2], group[0].dataset))
 
 
-def _by_tokens(row: SourceStatistics) -> tuple[int, str]:
-    return (-row.num_tokens, row.source)
+def _by_tokens(row: SourceStatistics) -> tuple[int, int, str]:
+    """By tokens; without them, by characters."""
+    return (-row.num_tokens, -row.num_chars, row.source)
 
 
 def _private_rows(layout: _Layout, group: Sequence[SourceStatistics]) -> list[Row]:
@@ -182,9 +188,12 @@ def _source_rows(layout: _Layout, label: str, row: SourceStatistics, gap: bool =
 def _part_rows(layout: _Layout, source: SourceStatistics) -> list[Row]:
     """The lines of the sub-sources of a source; the others than the largest are one line."""
     parts, whole = layout.parts.get((source.dataset, source.source), ()), _Sums.of([source])
+    lines = largest(parts, lambda part: part.sub_source, lambda part: part.num_tokens or part.num_chars, MAX_PARTS)
     return [
         Row.of(layout.line(label, _Sums.of(some), whole), kind=RowKind.PART, group=source.dataset, indent=True)
-        for label, some in largest(parts, lambda part: part.sub_source, lambda part: part.num_tokens, MAX_PARTS)
+        for label, some in largest(
+            parts, lambda part: part.sub_source, lambda part: part.num_tokens or part.num_chars, MAX_PARTS
+        )
     ]
 
 

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from finpile.errors import InputError
 from finpile.report.figures import STEP_THOUSAND, Cell, choose_unit, count, decimal, name, percent, ratio, unit_name
 from finpile.report.table import Column, Line, Row, RowKind, Table
-from finpile.report.tokenizers import CountingTokenizer
+from finpile.tokens.tokenizers.protocol import CountingTokenizer
 
 _FORMAT_VERSION = 1
 By = Literal["dataset", "source"]

@@ -25,6 +25,7 @@ def build_warnings(manifest: Mapping[str, Any]) -> list[str]:
         *_lost_to_one_reason(manifest, counts),
         *_unchecked_sets(manifest, counts),
         *_small_vocabulary(manifest, counts),
+        *_lossy_tokenizer(manifest, counts),
         *date_warnings(date_statistics(counts.get("clean", {}).get("sources", ()))),
     ]
 
@@ -96,9 +97,25 @@ def _unchecked_sets(manifest: Mapping[str, Any], counts: Mapping[str, Any]) -> I
             )
 
 
+def _lossy_tokenizer(manifest: Mapping[str, Any], counts: Mapping[str, Any]) -> Iterator[str]:
+    lost = counts.get("tokens", {}).get("losses")
+    if lost is None:
+        return
+    num_docs = sum(part["documents"] for part in counts["split"]["documents"])
+    yield losses_line(lost["num_unknown"], lost["num_altered"], num_docs)
+
+
+def losses_line(num_unknown: int, num_altered: int, num_docs: int) -> str:
+    """What a tokenizer that is not lossless does to documents."""
+    return (
+        f"the tokenizer is not lossless: {num_altered:,} of {num_docs:,} documents differ after encoding and decoding, "
+        f"and {num_unknown:,} tokens are unknown text: a model cannot learn what is lost"
+    )
+
+
 def _small_vocabulary(manifest: Mapping[str, Any], counts: Mapping[str, Any]) -> Iterator[str]:
     training, chunk_size, chunks = counts.get("tokenizer"), "`tokenizer.chunk_vocab_size`", "`tokenizer.chunks`"
-    if training is None:
+    if training is None or "kind" in training:
         return
     warning = shortfall(training, size="`tokenizer.vocab_size`", chunk_settings=f"{chunk_size} or {chunks}")
     if warning is None and manifest["config"]["tokenizer"]["chunks"] != "auto":

@@ -21,12 +21,20 @@ MAX_SUB_SOURCES = 10_000
 OTHERS = "others"
 
 
-def count_documents(table: pa.Table, num_tokens: pa.Array) -> dict[str, Any]:
-    """Documents, characters, bytes and tokens of one documents shard, by split and year."""
+_COUNTS = ("num_chars", "num_bytes", "num_tokens")
+
+
+def count_documents(table: pa.Table, num_tokens: pa.Array | None) -> dict[str, Any]:
+    """Documents, characters, bytes and tokens of one documents shard, by split and year; no tokens without them."""
     return sum_sizes(table["dataset"][0].as_py(), table["source"][0].as_py(), [document_sizes(table, num_tokens)])
 
 
-def document_sizes(table: pa.Table, num_tokens: pa.Array) -> pa.Table:
+def counted_columns(has_sub_sources: bool) -> tuple[str, ...]:
+    """The columns of documents that `document_sizes` reads."""
+    return ("text", "timestamp", "split", *((SUB_SOURCE.name,) if has_sub_sources else ()))
+
+
+def document_sizes(table: pa.Table, num_tokens: pa.Array | None) -> pa.Table:
     """One row for each document: characters, bytes, tokens, split, year and day; its sub-source if there are any."""
     columns = {
         "split": table["split"],
@@ -34,7 +42,7 @@ def document_sizes(table: pa.Table, num_tokens: pa.Array) -> pa.Table:
         "day": pc.floor_temporal(table["timestamp"], unit="day"),
         "num_chars": pc.utf8_length(table["text"]),
         "num_bytes": pc.binary_length(table["text"]),
-        "num_tokens": num_tokens,
+        **({} if num_tokens is None else {"num_tokens": num_tokens}),
     }
     if SUB_SOURCE.name in table.column_names:
         columns[SUB_SOURCE.name] = table[SUB_SOURCE.name]
@@ -43,15 +51,9 @@ def document_sizes(table: pa.Table, num_tokens: pa.Array) -> pa.Table:
 
 def sum_sizes(dataset: str, source: str, sizes: Iterable[pa.Table]) -> dict[str, Any]:
     """What `count_documents` counts of a documents shard, from the sizes of all of its documents."""
-    sums = [
-        ("num_chars", "sum"),
-        ("num_bytes", "sum"),
-        ("num_tokens", "sum"),
-        ("day", "min"),
-        ("day", "max"),
-        ([], "count_all"),
-    ]
     table = pa.concat_tables(sizes)
+    counted = [(name, "sum") for name in _COUNTS if name in table.column_names]
+    sums = [*counted, ("day", "min"), ("day", "max"), ([], "count_all")]
     groups = table.group_by(["split", "year"]).aggregate(sums).to_pylist()
     parts = {"sub_sources": _by_sub_source(table)} if SUB_SOURCE.name in table.column_names else {}
     return {
@@ -63,26 +65,28 @@ def sum_sizes(dataset: str, source: str, sizes: Iterable[pa.Table]) -> dict[str,
 
 
 def _by_sub_source(table: pa.Table) -> list[dict[str, Any]]:
-    """Counts of the training documents of each sub-source, null for those that have none; most tokens first."""
-    sums = [("num_chars", "sum"), ("num_bytes", "sum"), ("num_tokens", "sum"), ([], "count_all")]
+    """Counts of the training documents of each sub-source, null for those that have none; most tokens first, or most
+    characters without tokens."""
+    names = [name for name in _COUNTS if name in table.column_names]
+    sums = [*((name, "sum") for name in names), ([], "count_all")]
     train = table.filter(pc.equal(table["split"], TRAIN))
     rows = train.group_by([SUB_SOURCE.name]).aggregate(sums).to_pylist()
-    rows.sort(key=lambda row: (-row["num_tokens_sum"], row[SUB_SOURCE.name] or ""))
+    order = f"{'num_tokens' if 'num_tokens' in names else 'num_chars'}_sum"
+    rows.sort(key=lambda row: (-row[order], row[SUB_SOURCE.name] or ""))
     found = [
         {
             SUB_SOURCE.name: row[SUB_SOURCE.name],
             "num_docs": row["count_all"],
-            **{name: row[f"{name}_sum"] for name in ("num_chars", "num_bytes", "num_tokens")},
+            **{name: row[f"{name}_sum"] for name in names},
         }
         for row in rows
     ]
     if len(found) <= MAX_SUB_SOURCES:
         return found
     rest = found[MAX_SUB_SOURCES:]
-    names = ("num_docs", "num_chars", "num_bytes", "num_tokens")
     return [
         *found[:MAX_SUB_SOURCES],
-        {SUB_SOURCE.name: OTHERS, **{name: sum(row[name] for row in rest) for name in names}},
+        {SUB_SOURCE.name: OTHERS, **{name: sum(row[name] for row in rest) for name in ("num_docs", *names)}},
     ]
 
 
@@ -91,9 +95,7 @@ def _group(row: Mapping[str, Any]) -> dict[str, Any]:
         "split": row["split"],
         "year": row["year"],
         "num_docs": row["count_all"],
-        "num_chars": row["num_chars_sum"],
-        "num_bytes": row["num_bytes_sum"],
-        "num_tokens": row["num_tokens_sum"],
+        **{name: row[f"{name}_sum"] for name in _COUNTS if f"{name}_sum" in row},
         "first_day": _iso(row["day_min"]),
         "last_day": _iso(row["day_max"]),
     }

@@ -4,10 +4,11 @@ Beside the shard `tokens/split=S/.../part-*.arrow` is `tokens/index/split=S/.../
 piece of the shard, in the order of the tokens: tokens of one document that follow each other, the `<|endoftext|>` of
 its end included. Every token of a shard is in one piece, except the padding of a held-out shard.
 
-A token is the bytes of its entry in the vocabulary, and a document is the bytes of its tokens. So the byte span of a
-token follows from the ids before it in its piece.
+With a lossless tokenizer, a token is the bytes of its entry in the vocabulary, and a document is the bytes of its
+tokens: the byte span of a token follows from the ids before it in its piece. With any other, the text of the document
+is encoded again, with the places of its tokens.
 
-Decision: docs/decisions/0055-an-index-from-tokens-to-documents.md.
+Decisions: docs/decisions/0055-an-index-from-tokens-to-documents.md, 0094-tokenizers-of-other-libraries.md.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from finpile_tokenizer import UnigramTokenizer
 
 from finpile import storage
 from finpile.documents.split import TRAIN
@@ -28,7 +28,8 @@ from finpile.output.layout import Layout, heldout_tokens, token_index
 from finpile.output.snapshots import published_files
 from finpile.tokens.build_shards import open_shards
 from finpile.tokens.pack import Runs, cut_runs
-from finpile.tokens.tokenizer_files import load_build_tokenizer
+from finpile.tokens.tokenizers.opening import open_build_tokenizer
+from finpile.tokens.tokenizers.protocol import Tokenizer
 
 I64 = npt.NDArray[np.int64]
 
@@ -55,6 +56,11 @@ class Pieces(NamedTuple):
     """Tokens of the piece."""
     first_token: int = 0
     """Tokens of the first piece's document before the piece; every later piece begins with its document."""
+
+    @property
+    def first_document(self) -> tuple[int, int]:
+        """The number of the first piece's file, and the row there."""
+        return int(self.files[0]), int(self.rows[0])
 
     def cut(self, begin: int, end: int) -> tuple[Pieces, I64]:
         """The pieces of the tokens `begin` to `end`, and the number of each in `self`."""
@@ -86,10 +92,19 @@ def write_index(url: str, pieces: Pieces, first_byte: int, paths: Sequence[str])
     return size
 
 
-def token_bytes(tokenizer: UnigramTokenizer) -> I64:
-    """The number of bytes of each id, [vocab_size]; 0 for `<|endoftext|>`, which is the last id."""
-    sizes: I64 = np.append(pc.binary_length(tokenizer.vocabulary.pieces).to_numpy(), 0).astype(np.int64)
-    return sizes
+def spans_with_end(tokenizer: Tokenizer, text: str) -> I64:
+    """The bytes of each token of a document, and of the one that ends it, which has none, [N + 1, 2]."""
+    size = len(text.encode())
+    return np.concatenate([tokenizer.spans(text), [[size, size]]])
+
+
+def first_byte_of(tokenizer: Tokenizer, text: str, token: int) -> int:
+    """The first byte of a token of a document."""
+    return int(spans_with_end(tokenizer, text)[token, 0])
+
+
+#: Documents whose encoded places are kept.
+_DOCUMENTS = 16
 
 
 class Location(NamedTuple):
@@ -127,10 +142,11 @@ class TokenProvenance:
         self.is_train = heldout is None
         self.store = open_shards(_folder(out, heldout, snapshot))
         layout = Layout(out)
-        self._sizes = token_bytes(load_build_tokenizer(layout))
-        files = published_files(layout, snapshot)
-        self._index = [files[token_index(_below(out, url))] for url in self.store.urls]
+        self._tokenizer = open_build_tokenizer(layout, is_checked=True)
+        self._files = published_files(layout, snapshot)
+        self._index = [self._files[token_index(_below(out, url))] for url in self.store.urls]
         self._pieces = lru_cache(maxsize=2)(self._read_pieces)
+        self._spans = lru_cache(maxsize=_DOCUMENTS)(self._encoded_spans)
 
     @staticmethod
     def is_there(out: str, heldout: tuple[str, str] | None = None, snapshot: int = 0) -> bool:
@@ -153,8 +169,7 @@ class TokenProvenance:
             left, right = max(low, int(edges[piece])), min(high, int(edges[piece + 1]))
             if left >= right:
                 break
-            first = int(table["first_byte"][piece].as_py()) + self._num_bytes(shard, int(edges[piece]), left)
-            last = first + self._num_bytes(shard, left, right)
+            first, last = self._bytes(shard, piece, left, right)
             found.append(Span(_location(table, piece), sequence, left - start, right - start, first, last))
         return found
 
@@ -194,9 +209,23 @@ class TokenProvenance:
         table = self._index[shard].stored().combine_chunks()
         return table, np.concatenate([[0], np.cumsum(table["num_tokens"].to_numpy(), dtype=np.int64)])
 
-    def _num_bytes(self, shard: int, begin: int, end: int) -> int:
-        """Bytes of the tokens `begin` to `end` of a shard."""
-        return int(self._sizes[self.store.shard(shard).reshape(-1)[begin:end]].sum())
+    def _bytes(self, shard: int, piece: int, begin: int, end: int) -> tuple[int, int]:
+        """First and last byte, in their document, of the tokens `begin` to `end` of a shard, which are of one piece."""
+        table, edges = self._pieces(shard)
+        at = int(edges[piece])
+        sizes = self._tokenizer.token_sizes
+        if sizes is not None:
+            ids = self.store.shard(shard).reshape(-1)
+            first = int(table["first_byte"][piece].as_py()) + int(sizes[ids[at:begin]].sum())
+            return first, first + int(sizes[ids[begin:end]].sum())
+        before = int(table["first_token"][piece].as_py()) - at
+        mine = self._spans(_location(table, piece))[before + begin : before + end]
+        return (int(mine[:, 0].min()), int(mine[:, 1].max())) if len(mine) else (0, 0)
+
+    def _encoded_spans(self, location: Location) -> I64:
+        """The bytes of each token of a document, by its published text; none of a document that was taken down."""
+        [text] = self._files[location.file].rows({location.row})["text"].to_pylist()
+        return spans_with_end(self._tokenizer, text) if text else np.zeros((0, 2), np.int64)
 
 
 def _location(table: pa.Table, piece: int) -> Location:

@@ -184,7 +184,10 @@ class TokenStore:
         urls = [storage.join(folder, path) for path in storage.list_files(folder) if path.endswith(SHARD_SUFFIX)]
         if not urls:
             state = f"holds no {SHARD_SUFFIX} file" if storage.exists(folder) else "does not exist"
-            raise InputError(f"{folder}: {state}; expected the token shards of a build, such as OUT/tokens/split=train")
+            raise InputError(
+                f"{folder}: {state}; expected the token shards of a build, such as OUT/tokens/split=train (with "
+                "`tokenizer: none` there are none)"
+            )
         headers = [_read_header(url) for url in urls]
         first = headers[0][0]
         for url, (meta, _, _) in zip(urls, headers, strict=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,8 +20,21 @@ from finpile.output.snapshots import BUILD, published_files
 FILES = (TOKENIZER_FILE, CONFIG_FILE, VOCABULARY_FILE)
 #: The record of the training.
 TRAINING_FILE = "training.json"
-#: What names of files that a tokenizer is read from end with: those of FinPile, Hugging Face, GPT-2, SentencePiece.
-_READ = (TOKENIZER_FILE, VOCABULARY_FILE, "encoder.json", "vocab.bpe", ".model")
+#: The record of a tokenizer that a build uses instead of training one.
+USED_FILE = "use.json"
+#: What names of files that a tokenizer is read from end with: those of FinPile, Hugging Face, GPT-2, SentencePiece and
+#: tiktoken.
+_READ = (
+    TOKENIZER_FILE,
+    VOCABULARY_FILE,
+    USED_FILE,
+    "encoder.json",
+    "vocab.bpe",
+    "vocab.json",
+    "merges.txt",
+    ".model",
+    ".tiktoken",
+)
 #: The folder of a build's tokenizer, in its output folder.
 _FOLDER = "tokenizer"
 
@@ -85,26 +98,28 @@ def _copy(url: str, folder: str) -> Path:
     return target / file
 
 
-def load_build_tokenizer(layout: Layout) -> UnigramTokenizer:
-    """The tokenizer of a build, whose files are compared with its manifest, if it has one.
-
-    Raises: TokenizerError if there is none; IntegrityError if a file is damaged; InputError if a build is changing it.
-    """
-    check_tokenizer(layout)
-    return load_tokenizer(layout.tokenizer)
-
-
 def check_tokenizer(layout: Layout) -> None:
     """Compares the files of the tokenizer of a build with its manifest, if it has one.
 
     Raises: IntegrityError if one is damaged; InputError if a build is changing the folder.
     """
     if storage.is_file(layout.manifest):
-        for file in published_files(layout, BUILD).below(_FOLDER):
-            if file.path.endswith(FILES):
+        files = published_files(layout, BUILD).below(_FOLDER)
+        needed = loaded([file.path for file in files])
+        for file in files:
+            if file.path in needed:
                 file.check()
 
 
+def loaded(paths: Collection[str]) -> list[str]:
+    """Of the paths of published files, those from which the tokenizer of a build is loaded."""
+    mine = [path for path in paths if path.startswith(f"{_FOLDER}/")]
+    if f"{_FOLDER}/{USED_FILE}" in mine:
+        return mine
+    return [path for path in mine if path.endswith(FILES)]
+
+
 def tokenizer_checksum(layout: Layout) -> str:
-    """BLAKE2b-128 of tokenizer.json, which identifies the tokenizer of a token shard."""
-    return storage.digest_of(storage.join(layout.tokenizer, TOKENIZER_FILE))[0]
+    """SHA-256 of tokenizer.json, or of use.json, which identifies the tokenizer of a token shard."""
+    used = storage.join(layout.tokenizer, USED_FILE)
+    return storage.digest_of(used if storage.is_file(used) else storage.join(layout.tokenizer, TOKENIZER_FILE))[0]

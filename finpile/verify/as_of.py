@@ -27,13 +27,17 @@ def checks(output: Output) -> list[Check]:
     if certificate is None:
         return []
     trained, config = output.counts.get("tokenizer", {}), output.config["tokenizer"]
+    trains = config is not None and config["use"] is None
     share = trained.get("share_of_text", 1.0)
-    found = _Found(Cut.of(certificate), tuple(config["train_on"]), share)
+    found = _Found(Cut.of(certificate), tuple(config["train_on"]) if trains else (), share)
     for path, table in output.tables("documents", ["dataset", "id", "timestamp", "split", "text"]):
         found.add_documents(path, table)
     for path, table in output.tables("removed", ["id", "timestamp", "detail", "duplicate_of"]):
         found.add_ledger(path, table)
-    return [found.check(), *([found.check_tokenizer(trained, sample_bytes(config["sample"]))] if trained else [])]
+    return [
+        found.check(),
+        *([found.check_tokenizer(trained, sample_bytes(config["sample"]))] if trained and trains else []),
+    ]
 
 
 class _Found:

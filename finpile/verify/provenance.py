@@ -6,7 +6,7 @@ is one part. What remains to be checked is how each shard is divided into pieces
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,23 +22,24 @@ from finpile.tokens.store import TokenStore
 _I64 = npt.NDArray[np.int64]
 _Ids = npt.NDArray[np.integer[Any]]
 #: The place of a document is one number: that of its file, times this, plus its row.
-_ROWS = 1 << 32
+ROWS = 1 << 32
 
 
 def place(file: int, row: int) -> int:
     """The place of a document as a number."""
-    return file * _ROWS + row
+    return file * ROWS + row
 
 
 class Index:
     """The index of the shards of one stream, and what is wrong with it."""
 
-    def __init__(self, store: TokenStore, files: Sequence[str], sizes: _I64) -> None:
-        """`files` are the files of documents, in the order of their numbers; `sizes` the bytes of each id."""
+    def __init__(self, store: TokenStore, files: Sequence[str], num_bytes: Callable[[int, _Ids], int]) -> None:
+        """`files` are the files of documents, in the order of their numbers; `num_bytes` returns the byte of a document
+        that follows its first ids."""
         self._store = store
         self._numbers = {path: number for number, path in enumerate(files)}
-        self._sizes = sizes
-        self._open: tuple[int, int, int] | None = None
+        self._num_bytes = num_bytes
+        self._open: tuple[int, _Ids] | None = None
         self.wrong: list[str] = []
 
     def runs(self) -> Iterator[Runs]:
@@ -48,7 +49,7 @@ class Index:
             if table.schema != INDEX_SCHEMA:
                 raise ValueError(f"{token_index(url)} has columns {table.schema.names}")
             numbers = np.array([self._numbers.get(path, -1) for path in table["file"].to_pylist()], np.int64)
-            places = numbers * _ROWS + table["row"].to_numpy()
+            places = numbers * ROWS + table["row"].to_numpy()
             name = f"{TOKEN_INDEX}/{token_index(url).rpartition(f'{TOKEN_INDEX}/')[2]}"
             self.wrong += [f"{name}: {what}" for what in self._differences(table, places, ids)]
             yield Runs(places, table["num_tokens"].to_numpy().astype(np.int64))
@@ -65,7 +66,8 @@ class Index:
         if table["num_tokens"].to_pylist() != np.diff(edges).tolist():
             yield "its pieces are not those of the documents' ends"
             return
-        before, self._open = self._open or (int(places[0]), 0, 0), None
+        document, carried = self._open or (int(places[0]), ids[:0])
+        before, self._open = (document, len(carried), self._num_bytes(document, carried) if len(carried) else 0), None
         columns = (places, table["first_token"].to_numpy(), table["first_byte"].to_numpy())
         first = tuple(int(column[0]) for column in columns)
         if first != before:
@@ -73,7 +75,5 @@ class Index:
         if any(column[1:].any() for column in columns[1:]):
             yield "a piece within the shard does not begin with its document"
         if len(ids) and ids[-1] != self._store.eot_id:
-            begin = int(edges[-2])
-            tokens, num_bytes = len(ids) - begin, int(self._sizes[ids[begin:]].sum())
-            carried = (first[1], first[2]) if len(places) == 1 else (0, 0)
-            self._open = (int(places[-1]), carried[0] + tokens, carried[1] + num_bytes)
+            last = ids[int(edges[-2]) :]
+            self._open = (int(places[-1]), np.concatenate([carried, last]) if len(places) == 1 else last)

@@ -6,9 +6,11 @@ import tempfile
 from pathlib import Path
 
 from finpile import storage
-from finpile.output.layout import Layout
+from finpile.output.layout import Layout, row_of
+from finpile.output.published_files import PublishedFiles
 from finpile.report.from_manifest import write_from_manifest
 from finpile.storage.file_systems import open_file
+from finpile.tokens.counts import counted_columns, document_sizes, sum_sizes
 from finpile.verify.check import Check
 from finpile.verify.output import Output
 
@@ -37,4 +39,20 @@ def checks(output: Output) -> list[Check]:
         if expected.get(name) != content:
             wrong.append(f"reports/{name} is not what the counts give")
     counted = f"{len(there)} files" + (", but for the comparison of tokenizers" if compared else "")
-    return [Check.of("reports = the counts of the manifest", wrong, counted)]
+    return [*_counted(output), Check.of("reports = the counts of the manifest", wrong, counted)]
+
+
+def _counted(output: Output) -> list[Check]:
+    """Of a build without tokens: the documents that `reports` counts. Those of other builds are counted with tokens."""
+    recorded = output.counts["reports"].get("statistics")
+    if recorded is None:
+        return []
+    again, num_docs = [], 0
+    for file in PublishedFiles(output.layout, output.manifest).below("documents"):
+        has_sub_sources = any(source.get("sub_source") for source in output.config["sources"])
+        table = file.table(counted_columns(has_sub_sources))
+        output.advance(table["text"].nbytes)
+        again.append(sum_sizes(*row_of(file.path), [document_sizes(table, None)]))
+        num_docs += table.num_rows
+    wrong = [] if again == recorded else ["the documents give other counts than those of the manifest"]
+    return [Check.of("counts of documents, characters and bytes", wrong, f"{num_docs:,} documents")]

@@ -21,7 +21,7 @@ from finpile.output.manifest import SNAPSHOT
 from finpile.output.published_files import PublishedFile, PublishedFiles
 from finpile.output.snapshots import BUILD, numbers, read_snapshot
 from finpile.tokens.store import TokenMeta
-from finpile.tokens.tokenizer_files import load_tokenizer
+from finpile.tokens.tokenizers.opening import open_build_tokenizer
 from finpile.verify import tokens
 from finpile.verify.check import Check
 from finpile.verify.output import Output
@@ -58,9 +58,9 @@ def _of_snapshot(snapshot: Output, files: PublishedFiles) -> Check:
     added, replaced = ([path for path in facts[kind] if path.startswith(_DOCUMENTS)] for kind in ("added", "rewritten"))
     if why := _why_not(files, [*added, *replaced]):
         return Check(name, True, why)
-    tokenizer = load_tokenizer(snapshot.layout.tokenizer)
+    tokenizer = open_build_tokenizer(snapshot.layout)
     meta, known = tokens.token_meta(snapshot, tokenizer), _texts([files[path] for path in replaced])
-    expected = tokens.Expected(tokenizer, meta.sequence_length, None, added)
+    expected = tokens.Expected(tokenizer, meta.sequence_length, None, [files[path] for path in added])
     for number, path in enumerate(added):
         table = files[path].table(_COLUMNS)
         snapshot.advance(table["text"].nbytes)

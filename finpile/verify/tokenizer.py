@@ -19,7 +19,9 @@ from finpile_tokenizer.export import (
 from finpile import storage
 from finpile.output.layout import MERGED_MODEL, Layout
 from finpile.storage.file_systems import open_file
-from finpile.tokens.tokenizer_files import TRAINING_FILE, load_tokenizer, tokenizer_checksum
+from finpile.tokens.tokenizer_files import TRAINING_FILE, USED_FILE, load_tokenizer, tokenizer_checksum
+from finpile.tokens.tokenizers.opening import open_build_tokenizer
+from finpile.tokens.tokenizers.used import UsedFile, UsedTokenizer
 from finpile.verify.check import Check
 from finpile.verify.output import Output
 
@@ -29,12 +31,35 @@ def checks(output: Output) -> list[Check]:
     layout, counts, config = output.layout, output.counts.get("tokenizer"), output.config["tokenizer"]
     if counts is None:
         return []
+    if config["use"] is not None:
+        return [_used(layout, counts)]
     vocabulary = load_tokenizer(layout.tokenizer).vocabulary
     training = storage.read_json(storage.join(layout.tokenizer, TRAINING_FILE))
     wrong = _files(layout, vocabulary, _merged(layout), training)
     wrong += _counts(layout, counts, config, vocabulary, training)
     name = "tokenizer.json, vocabulary.parquet, merged.parquet, training.json and the manifest agree"
     return [Check.of(name, wrong, f"{vocabulary.vocab_size:,} entries")]
+
+
+def _used(layout: Layout, counts: Mapping[str, Any]) -> Check:
+    """Of a tokenizer that was not trained: its files are those that the build was given."""
+    used, wrong = UsedTokenizer.read(layout.tokenizer), []
+    for file in used.files:
+        if UsedFile.of(file.name, _read(layout, file.name)) != file:
+            wrong.append(f"{file.name} is not the file that was given")
+    there = set(storage.list_files(layout.tokenizer))
+    wrong += [f"{name} is no file of it" for name in sorted(there - {USED_FILE, *(file.name for file in used.files)})]
+    opened = open_build_tokenizer(layout)
+    found = {"vocab_size": opened.vocab_size, "eot_id": opened.eot_id, "checksum": tokenizer_checksum(layout)}
+    expected = {**used.to_json(), **found}
+    wrong += [
+        f"{name} is {counts[name]} in the manifest, {expected[name]} in the tokenizer"
+        for name in ("kind", "pattern", "end_of_document", *found)
+        if counts[name] != expected[name]
+    ]
+    return Check.of(
+        f"tokenizer: {USED_FILE}, the files that were given and the manifest agree", wrong, f"{opened.vocab_size:,} ids"
+    )
 
 
 def _merged(layout: Layout) -> UnigramModel:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -18,22 +19,23 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from finpile_tokenizer import UnigramTokenizer
 
 from finpile import storage
-from finpile.documents.document import SUB_SOURCE, text_digest, text_views
+from finpile.documents.document import DIGEST_BYTES, SUB_SOURCE, text_digest, text_views
 from finpile.documents.split import HELDOUT, TRAIN
 from finpile.output.layout import heldout_tokens, row_of
-from finpile.output.published_files import PublishedFiles
+from finpile.output.published_files import PublishedFile, PublishedFiles
 from finpile.tokens.counts import count_documents
 from finpile.tokens.pack import Runs
-from finpile.tokens.provenance import token_bytes
+from finpile.tokens.provenance import first_byte_of
 from finpile.tokens.store import SHARD_SUFFIX, TokenMeta, TokenStore
-from finpile.tokens.tokenizer_files import load_tokenizer, tokenizer_checksum
+from finpile.tokens.tokenizer_files import tokenizer_checksum
+from finpile.tokens.tokenizers.opening import open_build_tokenizer
+from finpile.tokens.tokenizers.protocol import Losses, Tokenizer
 from finpile.verify.check import Check
 from finpile.verify.mixture import Mixture, ids_digest
 from finpile.verify.output import Advance, Output
-from finpile.verify.provenance import Index, place
+from finpile.verify.provenance import ROWS, Index, place
 from finpile.verify.token_streams import MODULUS, Stream, position
 
 _Ids = npt.NDArray[np.int32]
@@ -47,11 +49,11 @@ def checks(output: Output) -> list[Check]:
     if counts is None:
         return []
     layout, config = output.layout, output.config
-    tokenizer = load_tokenizer(layout.tokenizer)
+    tokenizer = open_build_tokenizer(layout)
     mixture = Mixture.of(config, counts)
     files = PublishedFiles(layout, output.manifest).below("documents")
     meta = token_meta(output, tokenizer)
-    expected = Expected(tokenizer, meta.sequence_length, mixture, [file.path for file in files])
+    expected = Expected(tokenizer, meta.sequence_length, mixture, list(files))
     has_sub_sources = any(source.get("sub_source") for source in config["sources"])
     columns = (*(_MIXTURE_COLUMNS if mixture else _COLUMNS), *((SUB_SOURCE.name,) if has_sub_sources else ()))
     for number, file in enumerate(files):
@@ -64,7 +66,7 @@ def checks(output: Output) -> list[Check]:
     return [*found, mixture.check()] if mixture else found
 
 
-def token_meta(output: Output, tokenizer: UnigramTokenizer) -> TokenMeta:
+def token_meta(output: Output, tokenizer: Tokenizer) -> TokenMeta:
     """That of the token shards of a build without a mixture."""
     return TokenMeta(
         vocab_size=tokenizer.vocab_size,
@@ -79,10 +81,10 @@ class Expected:
 
     def __init__(
         self,
-        tokenizer: UnigramTokenizer,
+        tokenizer: Tokenizer,
         sequence_length: int,
         mixture: Mixture | None,
-        files: Sequence[str],
+        files: Sequence[PublishedFile],
     ) -> None:
         """`files` are the files of documents, as the index of the shards numbers them."""
         self._tokenizer = tokenizer
@@ -90,18 +92,22 @@ class Expected:
         self._sequence_length = sequence_length
         self.mixture = mixture
         self.statistics: list[dict[str, Any]] = []
+        self.losses = Losses()
+        self._digests: dict[int, tuple[Sequence[int] | None, bytes]] = {}
         self.train = Stream(tokenizer.eot_id, sequence_length)
         self.heldout: dict[tuple[str, str], Stream] = {}
 
     def add(self, table: pa.Table, file: int, rows: Sequence[int] | None = None) -> None:
         """Adds documents of a file, which are these rows of it (None: all)."""
         encoded = self._tokenizer.encode_array(table["text"].combine_chunks(), num_threads=os.cpu_count() or 1)
+        self.losses += self._tokenizer.losses(table["text"], encoded)
         lengths = pc.list_value_length(encoded)
         self.statistics.append(count_documents(table, lengths))
         ids: _Ids = encoded.values.to_numpy()
         bounds = encoded.offsets.to_numpy().tolist()
         is_train = pc.equal(table["split"], TRAIN).to_pylist()
         digests = [text_digest(view) for view in text_views(table)]
+        self._digests[file] = rows, b"".join(digests)
         names = table["id"].to_pylist()
         source, copies = 0, [1] * len(digests)
         if self.mixture is not None:
@@ -120,13 +126,28 @@ class Expected:
         """Of all streams."""
         return sum(stream.num_tokens for stream in (self.train, *self.heldout.values()))
 
-    def pieces(self) -> pa.LargeBinaryArray:
-        """The bytes of each id; none of the one that ends a document."""
-        return pa.array([*self._tokenizer.vocabulary.pieces.to_pylist(), b""], pa.large_binary())
+    def digest_of(self, document: int) -> bytes:
+        """The digest of the text of the document in a place; of a place without one, none."""
+        file, row = divmod(document, ROWS)
+        rows, digests = self._digests.get(file, (None, b""))
+        if rows is not None:
+            row = bisect_left(rows, row)
+        return digests[DIGEST_BYTES * row : DIGEST_BYTES * (row + 1)]
 
     def index(self, store: TokenStore) -> Index:
         """That of the shards of a stream."""
-        return Index(store, self._files, token_bytes(self._tokenizer))
+        return Index(store, [file.path for file in self._files], self._num_bytes)
+
+    def _num_bytes(self, document: int, ids: npt.NDArray[np.integer[Any]]) -> int:
+        """The first byte of the token of a document that follows its first `ids`."""
+        sizes = self._tokenizer.token_sizes
+        if sizes is not None:
+            return int(sizes[ids].sum())
+        file, row = divmod(document, ROWS)
+        if not 0 <= file < len(self._files):
+            return -1
+        [text] = self._files[file].rows({row})["text"].to_pylist()
+        return first_byte_of(self._tokenizer, text, len(ids))
 
     def _heldout(self, table: pa.Table, index: int) -> Stream:
         source = (table["dataset"][index].as_py(), table["source"][index].as_py())
@@ -144,6 +165,8 @@ def _are_counted(counts: Mapping[str, Any], expected: Expected, length: int) -> 
         for name, value in found.items()
         if counts[name] != value
     ]
+    if Losses(**counts.get("losses", {})) != expected.losses:
+        wrong.append(f"losses are {counts.get('losses')}, the documents give {expected.losses}")
     recorded, again = (sorted(map(_canonical, rows)) for rows in (counts["statistics"], expected.statistics))
     wrong += [f"the documents do not give {row}" for row in sorted(set(recorded) - set(again))]
     if not wrong and recorded != again:
@@ -200,9 +223,9 @@ def compare(store: TokenStore, meta: TokenMeta, expected: Expected, stream: Stre
     most = expected.mixture.most_copies if meta.sources and expected.mixture else 1
     wrong: list[str] = []
     index = expected.index(store)
-    for ids, text, source, document in _documents(_blocks(store, stream, index, advance), meta, expected):
+    for ids, source, document in _documents(_blocks(store, stream, index, advance), meta):
         digest = (digest + ids_digest(ids, source, document)) % MODULUS
-        current = text_digest(text)
+        current = expected.digest_of(document)
         later = [place for place in (position(current, copy) for copy in range(most)) if place >= last]
         if not later and not wrong:
             wrong.append("documents are not in the order of their texts' digests")
@@ -245,29 +268,22 @@ def _blocks(store: TokenStore, stream: Stream, index: Index, advance: Advance) -
         yield _Block(tail.ids, tail.sources if store.meta.sources else None, tail.documents)
 
 
-def _documents(
-    blocks: Iterator[_Block], meta: TokenMeta, expected: Expected
-) -> Iterator[tuple[_Ids, memoryview, int, int]]:
-    """The ids, text, number of the source, and place of each document of a stream."""
-    pieces = expected.pieces()
+def _documents(blocks: Iterator[_Block], meta: TokenMeta) -> Iterator[tuple[_Ids, int, int]]:
+    """The ids, number of the source, and place of each document of a stream."""
     rest: _Ids = np.zeros(0, np.int32)
     for block in blocks:
         stream = np.concatenate([rest, block.ids])
         ends = np.flatnonzero(stream == meta.eot_id)
         if len(stream) and int(stream.max()) >= meta.vocab_size:
             raise ValueError(f"a token shard has the id {stream.max()}, the vocabulary {meta.vocab_size} entries")
-        texts = pieces.take(pa.array(stream))
-        _, offsets, data = texts.buffers()
-        edges = np.frombuffer(offsets, np.int64)[: len(stream) + 1]
-        view = memoryview(data or b"")
         numbers = (_at(runs, ends - len(rest)) for runs in (block.sources, block.documents))
         begin = 0
         for end, source, document in zip(ends.tolist(), *numbers, strict=True):
-            yield stream[begin:end], view[edges[begin] : edges[end]], source, document
+            yield stream[begin:end], source, document
             begin = end + 1
         rest = stream[begin:]
     if len(rest):
-        yield rest, memoryview(b""), 0, 0
+        yield rest, 0, 0
 
 
 def _at(runs: Runs | None, tokens: npt.NDArray[np.int64]) -> list[int]:

@@ -54,7 +54,7 @@ def build(
     Raises: ConfigError or InputError before anything is written, RunError if a stage failed.
     """
     layout = Layout(out)
-    names = stages.until(until, config.dedup.optional_keys)
+    names = stages.until(until, config.dedup.optional_keys, has_tokens=config.tokenizer is not None)
     table = {name: load(name) for name in names}
     for name in names:
         preload(stages.find(name).module)

@@ -15,7 +15,6 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from finpile_tokenizer import UnigramTokenizer
 
 from finpile import storage
 from finpile.config import CorpusConfig, to_dict
@@ -35,6 +34,7 @@ from finpile.tokens.copies import (
     selection_keys,
     settle,
 )
+from finpile.tokens.tokenizers.protocol import Tokenizer
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, by_range, split_by_partition
 from finpile_pipelines.exchange.passed import Passed
 from finpile_pipelines.exchange.tasks import Gather
@@ -131,7 +131,7 @@ def sum_counts(files: Sequence[Sequence[Mapping[str, Any]]]) -> list[dict[str, A
 
 
 def lengths_of(
-    tables: Iterator[pa.Table], tokenizer: UnigramTokenizer, path: str, mixture: Mixture, partitions: int
+    tables: Iterator[pa.Table], tokenizer: Tokenizer, path: str, mixture: Mixture, partitions: int
 ) -> Iterator[PartitionedTables]:
     """The tokens of the training documents of one shard, by partition of their selection keys (`LENGTH_SCHEMA`)."""
     classes, row, origin = mixture.classes, row_of(path), path.replace("/", "-")

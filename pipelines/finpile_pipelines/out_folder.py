@@ -101,6 +101,8 @@ class OutFolder:
     def __init__(self, layout: Layout, config: CorpusConfig, until: str, *, replace: bool, is_writable: bool) -> None:
         self._layout = layout
         self._until = until
+        without = () if config.tokenizer else (info.name for info in stages.table() if info.makes_tokens)
+        self._not_built = {*stages.after(until), *without}
         self._may_replace = replace
         self._is_writable = is_writable
         self._state = BuildState.of_config(to_dict(config), is_whole=False)
@@ -142,7 +144,7 @@ class OutFolder:
             for folder in (self._layout.snapshots, self._layout.versions, self._layout.indexes):
                 storage.remove_tree(folder)
         if stage == self._until:
-            for later in stages.after(self._until):
+            for later in sorted(self._not_built):
                 for folder in (*self._layout.published(later), self._layout.work(later)):
                     storage.remove_tree(folder)
 

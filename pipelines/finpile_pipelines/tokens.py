@@ -23,7 +23,6 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from finpile_tokenizer import UnigramTokenizer
 from finpile_tokenizer.warmup import ENCODING_GROUPS
 
 from finpile import storage
@@ -40,9 +39,11 @@ from finpile.storage.sizes import SHARD_BYTES, SHARD_TOKENS, STREAM_BYTES
 from finpile.tokens.copies import DocumentClass
 from finpile.tokens.counts import document_sizes, sum_sizes
 from finpile.tokens.pack import cut_points, overlaps
-from finpile.tokens.provenance import token_bytes, write_index
+from finpile.tokens.provenance import first_byte_of, write_index
 from finpile.tokens.store import id_type, write_token_shard
-from finpile.tokens.tokenizer_files import load_tokenizer, tokenizer_checksum
+from finpile.tokens.tokenizer_files import tokenizer_checksum
+from finpile.tokens.tokenizers.opening import open_build_tokenizer
+from finpile.tokens.tokenizers.protocol import Losses, Tokenizer
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, by_range, split_by_partition
 from finpile_pipelines.exchange.tasks import After, Gather, PlannedTasks, Tasks
 from finpile_pipelines.mixture import MixedFile, Mixture, SettleCopies, lengths_of, sum_counts
@@ -99,12 +100,15 @@ def write_tokens(
     written = [FileRecord(**file) for file in storage.read_json(storage.join(folder, "files.json"))]
     statistics = storage.read_json(storage.join(folder, "statistics.json"))
     of_mixture = [part.pop("mixture", []) for part in statistics]
+    losses = sum((Losses(**part.pop("losses", {})) for part in statistics), Losses())
     counts = {
         "statistics": statistics,
         "stream_tokens": num_tokens,
         "sequences": -(-num_tokens // sequence_length) if pads else num_tokens // sequence_length,
         "tokens_left_over": 0 if pads else num_tokens % sequence_length,
     }
+    if losses != Losses():
+        counts["losses"] = asdict(losses)
     if lengths:
         counts["heldout"] = [
             _heldout_counts(*source, sum(length for _, length in found), sequence_length)
@@ -117,8 +121,8 @@ def write_tokens(
 
 
 def encoding_kernels(config: CorpusConfig) -> Sequence[str]:
-    """Groups of kernels."""
-    return ENCODING_GROUPS
+    """Groups of kernels; none with a tokenizer of another library."""
+    return () if config.tokenizer is None or config.tokenizer.use else ENCODING_GROUPS
 
 
 def _heldout_counts(dataset: str, source: str, num_tokens: int, sequence_length: int) -> dict[str, Any]:
@@ -202,10 +206,10 @@ class _Chosen:
 
 
 @lru_cache(maxsize=1)
-def _open_tokenizer(url: str, checksum: str) -> UnigramTokenizer:
+def _open_tokenizer(root: str, checksum: str) -> Tokenizer:
     """Loaded once for all tasks of a process; the checksum identifies its content."""
     del checksum
-    return load_tokenizer(url)
+    return open_build_tokenizer(Layout(root))
 
 
 def encode_task(
@@ -225,10 +229,10 @@ def encode_task(
     column `sub_source`; documents of the ids `without` are left out. With the last table come the counts of the whole
     shard.
     """
-    tokenizer = _open_tokenizer(layout.tokenizer, checksum)
+    tokenizer = _open_tokenizer(layout.root, checksum)
     origin, row = shard.path.replace("/", "-"), row_of(shard.path)
     mixed = None if classes is None else MixedFile(classes, row)
-    sizes = []
+    sizes, lost = [], Losses()
     num_rows = 0
     columns = _COLUMNS if mixed is None else _MIXTURE_COLUMNS
     columns = (*columns, SUB_SOURCE.name) if has_sub_sources else columns
@@ -239,6 +243,7 @@ def encode_task(
             stays = pc.invert(pc.is_in(table["id"], pa.array(sorted(without), pa.string())))
             table, numbers = table.filter(stays), numbers.filter(stays.combine_chunks())
         ids = _encoded(tokenizer, table["text"])
+        lost += tokenizer.losses(table["text"], ids)
         report_progress(table.num_rows, table["text"].nbytes)
         sizes.append(document_sizes(table, pc.list_value_length(ids)))
         rows = pa.table({"digest": exact.document_digests(table), "id": table["id"], "ids": ids})
@@ -251,11 +256,11 @@ def encode_task(
             sent = some.select(_SENT if mixed is None else (*_SENT, "source"))
             name = f"{origin}-{number:04d}" if mixed is None else f"{origin}-{number:04d}-{copy:04d}"
             yield PartitionedTables(name, split_by_partition(sent, streams.partition(some, row))), []
-    counts = sum_sizes(*row, sizes)
+    counts = {**sum_sizes(*row, sizes), **({} if lost == Losses() else {"losses": asdict(lost)})}
     yield PartitionedTables(origin, {}), [counts if mixed is None else {**counts, "mixture": mixed.counts()}]
 
 
-def _encoded(tokenizer: UnigramTokenizer, texts: pa.ChunkedArray) -> pa.LargeListArray:
+def _encoded(tokenizer: Tokenizer, texts: pa.ChunkedArray) -> pa.LargeListArray:
     """The ids of each text, of the type that token shards have."""
     ids = tokenizer.encode_array(texts)
     values = ids.values.to_numpy().astype(id_type(tokenizer.vocab_size))
@@ -272,7 +277,7 @@ def count_task(
             report_progress(table.num_rows, table["text"].nbytes)
             yield table
 
-    return lengths_of(read(), _open_tokenizer(layout.tokenizer, checksum), shard.path, mixture, partitions)
+    return lengths_of(read(), _open_tokenizer(layout.root, checksum), shard.path, mixture, partitions)
 
 
 def _ids(encoded: tuple[PartitionedTables, list[dict[str, Any]]]) -> PartitionedTables:
@@ -295,7 +300,7 @@ def _run_pipeline(
     layout, streams, pads = chosen.layout, chosen.streams, chosen.pads
     has_sub_sources, without = chosen.has_sub_sources, chosen.without
     checksum = tokenizer_checksum(layout)
-    tokenizer = _open_tokenizer(layout.tokenizer, checksum)
+    tokenizer = _open_tokenizer(layout.root, checksum)
     vocab_size, eot_id = tokenizer.vocab_size, tokenizer.eot_id
     per_shard = max(1, SHARD_TOKENS // sequence_length)
     scratch = storage.join(folder, "scratch")
@@ -339,8 +344,11 @@ def _run_pipeline(
     def first_byte(ranges: Sequence[Range], part: StreamPart) -> int:
         if not part.pieces.first_token:
             return 0
-        sizes = token_bytes(_open_tokenizer(layout.tokenizer, checksum))
-        return int(sizes[tokens_before(folder, ranges[0], part.pieces)].sum())
+        tokenizer, (number, row) = _open_tokenizer(layout.root, checksum), part.pieces.first_document
+        if tokenizer.token_sizes is not None:
+            return int(tokenizer.token_sizes[tokens_before(folder, ranges[0], part.pieces)].sum())
+        text = shards[number].rows({row})["text"][0].as_py()
+        return first_byte_of(tokenizer, text, part.pieces.first_token)
 
     def with_classes(classes: list[dict[str, Any]] | None) -> list[_EncodeTask]:
         return [(shard, number, classes) for number, shard in enumerate(shards)]

@@ -20,12 +20,12 @@ from hypothesis import strategies as st
 from finpile import storage
 from finpile.config import SourceConfig
 from finpile.errors import ConfigError, InputError, StoreError
-from finpile.report.tokenizers import open_tokenizer
 from finpile.sources.readers.finding import InputFile, find_documents
 from finpile.sources.readers.reading import read_file
 from finpile.storage import file_systems
 from finpile.storage.file_systems import StoreFile, file_system_of, repeated
 from finpile.tokens.tokenizer_files import load_tokenizer, save_tokenizer
+from finpile.tokens.tokenizers.opening import open_tokenizer
 
 SCHEME = "finpile-test-store"
 

@@ -77,6 +77,15 @@ def test_a_build_may_end_with_split_or_a_later_stage(last: str) -> None:
     assert stages.is_complete(run)
 
 
+def test_a_build_without_tokens_has_none_of_their_stages() -> None:
+    run = stages.until("reports", (), has_tokens=False)
+    assert run == tuple(name for name in stages.required() if name not in ("tokenizer", "tokens"))
+    assert stages.is_complete(run)
+    assert not stages.is_complete([name for name in stages.required() if name != "tokenizer"])
+    with pytest.raises(ConfigError, match="a build cannot end with 'tokens': the corpus file says `tokenizer: none`"):
+        stages.until("tokens", (), has_tokens=False)
+
+
 def test_a_stage_of_this_package_can_depend_on_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """One line in the table adds it: no build changes that does not have its key."""
     info = stages.Algorithm(name="mine", plan="a:b", config="a:C")

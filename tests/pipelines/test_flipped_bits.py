@@ -25,7 +25,8 @@ from finpile.output.snapshots import load_snapshot, read_copies, read_snapshot
 from finpile.output.takedowns import read_takedowns
 from finpile.tokens import build_shards
 from finpile.tokens.export import export_tokens
-from finpile.tokens.tokenizer_files import load_build_tokenizer
+from finpile.tokens.tokenizers.kinds.finpile import OwnTokenizer
+from finpile.tokens.tokenizers.opening import open_build_tokenizer
 from finpile.verify import record, verify
 
 #: A file of each kind, as a pattern below OUT.
@@ -121,7 +122,9 @@ def loaded(out: Path, scratch: Path) -> Any:
 
 
 def tokenizer_of(out: Path, scratch: Path) -> Any:
-    return load_build_tokenizer(Layout(str(out))).vocabulary.pieces
+    tokenizer = open_build_tokenizer(Layout(str(out)), is_checked=True)
+    assert isinstance(tokenizer, OwnTokenizer)
+    return tokenizer.vocabulary.pieces
 
 
 #: What reads a file of a kind to make something of it; the others are read by `verify` alone.

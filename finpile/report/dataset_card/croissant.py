@@ -174,13 +174,18 @@ def _name_of(name: str | Mapping[str, Any]) -> str:
 def _activities(facts: CardFacts, sources: Sequence[str]) -> Iterator[dict[str, Any]]:
     """The stages, each informed by the one before it; the first one used the sources."""
     config = facts.config
-    settings = {**config["dedup"], "split": config["heldout"], "tokenizer": config["tokenizer"]}
+    settings = {**config["dedup"], "split": config["heldout"], "tokenizer": _given(config["tokenizer"])}
     before: dict[str, Any] = {"prov:used": [{"@id": source} for source in sources]}
     for name in facts.stages:
         urn = _urn(facts, "stage", name)
         said = {"description": json.dumps(settings[name], sort_keys=True)} if settings.get(name) else {}
         yield {"@type": "prov:Activity", "@id": urn, "prov:label": name, **said, **before}
         before = {"prov:wasInformedBy": {"@id": urn}}
+
+
+def _given(tokenizer: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The keys of a tokenizer that have a value."""
+    return {name: value for name, value in (tokenizer or {}).items() if value is not None}
 
 
 def _urn(facts: CardFacts, kind: str, name: str) -> str:

@@ -1,11 +1,25 @@
-"""Reports: tables and the page of a build, from the counts of the stages before."""
+"""Reports: tables and the page of a build, from the counts of the stages before.
+
+Documents are counted with their tokens. In a build without tokens this stage counts them, from the published files.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import apache_beam as beam
+import pyarrow as pa
+
+from finpile import storage
 from finpile.config import to_dict
+from finpile.output.layout import row_of
+from finpile.output.published_files import PublishedFile
 from finpile.report.from_manifest import report_files, write_from_manifest
+from finpile.storage.sizes import SHARD_BYTES
+from finpile.tokens.counts import counted_columns, document_sizes, sum_sizes
+from finpile_pipelines.exchange.tasks import Gather, Tasks
+from finpile_pipelines.progress import report_progress
 from finpile_pipelines.stage import Context, Outcome, Stage, all_processes
 
 
@@ -18,8 +32,34 @@ def settings(context: Context) -> list[Any]:
 def run(context: Context) -> Outcome:
     """Writes `reports/`."""
     config, stages = context.config, [record.to_json() for record in context.records.values()]
+    counts = {} if "tokens" in context.records else {"statistics": _statistics(context)}
+    stages.append({"stage": "reports", "counts": counts})
     write_from_manifest(context.layout, {"name": config.name, "config": to_dict(config), "stages": stages})
-    return Outcome(files=report_files(context.layout))
+    return Outcome(counts=counts, files=report_files(context.layout))
+
+
+def _statistics(context: Context) -> list[dict[str, Any]]:
+    """The counts of each published file of documents, without tokens."""
+    url = storage.join(context.folder, "statistics.json")
+    files = [PublishedFile.of_counts(context.layout.root, file) for file in context.documents]
+    columns = counted_columns(context.config.has_sub_sources)
+
+    def construct(pipeline: beam.Pipeline) -> None:
+        tasks = Tasks(files, sizes=[file["text_bytes"] for file in context.documents], note="count")
+        _ = pipeline | tasks | "Count" >> beam.Map(_count, columns) | Gather(url)
+
+    context.engine.run("reports", construct)
+    counted = sorted(storage.read_json(url), key=lambda counts: str(counts["path"]))
+    return [{name: value for name, value in counts.items() if name != "path"} for counts in counted]
+
+
+def _count(file: PublishedFile, columns: Sequence[str]) -> dict[str, Any]:
+    def sizes() -> Iterator[pa.Table]:
+        for table in file.parts(columns, size_bytes=SHARD_BYTES):
+            report_progress(table.num_rows, table["text"].nbytes)
+            yield document_sizes(table, None)
+
+    return {"path": file.path, **sum_sizes(*row_of(file.path), sizes())}
 
 
 STAGE = Stage(name="reports", settings=settings, run=run, work=all_processes)

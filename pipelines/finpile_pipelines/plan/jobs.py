@@ -6,7 +6,7 @@ keys that very many documents share, and the rounds of connected components of m
 
 from __future__ import annotations
 
-from finpile.config import CorpusConfig
+from finpile.config import CorpusConfig, TokenizerConfig
 from finpile.dedup.plan import Pass, Plan, Settings, plan_of
 from finpile.plugins import stages
 
@@ -18,6 +18,8 @@ _FIXPOINT_JOBS, _FIXPOINT_READINGS = 2, 3
 
 def is_enabled(stage: str, config: CorpusConfig) -> bool:
     """Whether the corpus file enables a stage."""
+    if stage == "tokenizer" and config.tokenizer is not None and config.tokenizer.use is not None:
+        return False  # its files are copied
     return not isinstance(stages.find(stage), stages.Algorithm) or _plan(stage, config) is not None
 
 
@@ -29,7 +31,7 @@ def num_jobs(stage: str, config: CorpusConfig) -> int:
     if stage in ("clean", "reports"):
         return 0
     if stage == "tokenizer":
-        return _TOKENIZER[config.tokenizer.mode]
+        return _TOKENIZER[(config.tokenizer or TokenizerConfig()).mode]
     plan = _plan(stage, config)
     return 1 if plan is None else sum(_jobs(passes[0]) for passes in plan.pipelines)
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from finpile.config import CorpusConfig
+from finpile.config import CorpusConfig, TokenizerConfig
 from finpile.config.mixture import Row, weights
 from finpile.documents.segments import share_of
 from finpile.plugins import stages
@@ -86,7 +86,7 @@ def plan_build(
 ) -> Plan:
     """The stages of a build of the inputs. `job_seconds` is added for each Beam job: minutes on Dataflow."""
     model = _Model(config, tuple(inputs), workers, rates, job_seconds)
-    names = stages.until("reports", config.dedup.optional_keys)
+    names = stages.until("reports", config.dedup.optional_keys, has_tokens=config.tokenizer is not None)
     return Plan(
         workers=workers,
         inputs=tuple(inputs),
@@ -144,9 +144,16 @@ class _Model:
         return sum(source.documents for source in self.inputs)
 
     @property
+    def _tokenizer(self) -> TokenizerConfig:
+        """That of a training; a tokenizer that is used is taken to have a vocabulary of the default size."""
+        return self.config.tokenizer or TokenizerConfig()
+
+    @property
     def tokens(self) -> float:
-        """Of all copies, each document with its `<|endoftext|>`."""
-        vocab_size = self.config.tokenizer.vocab_size
+        """Of all copies, each document with its `<|endoftext|>`; none with `tokenizer: none`."""
+        if self.config.tokenizer is None:
+            return 0.0
+        vocab_size = self._tokenizer.vocab_size
         once = sum(
             source.clean_bytes * self.rates.tokens_of_byte(source.byte_shares, vocab_size) for source in self.inputs
         )
@@ -263,7 +270,7 @@ class _Model:
     def _sampled(self) -> Mapping[Row, float]:
         """Text that the tokenizer is trained on, by row of Table 1."""
         domains = self._domains()
-        share = share_of(int(sum(domains.values())), self.config.tokenizer.sample_bytes)
+        share = share_of(int(sum(domains.values())), self._tokenizer.sample_bytes)
         return {row: size * share for row, size in domains.items()}
 
     def _largest_part(self) -> float:
@@ -271,7 +278,7 @@ class _Model:
         return max(min(size, part_bytes_of(int(size))) for size in self._domains().values())
 
     def _chunks(self, size_bytes: float) -> int:
-        asked = self.config.tokenizer.chunks
+        asked = self._tokenizer.chunks
         return asked if isinstance(asked, int) else max(1, min(_CHUNKS, round(size_bytes / _CHUNK_BYTES)))
 
     def _memory_bytes(self, name: str) -> float:

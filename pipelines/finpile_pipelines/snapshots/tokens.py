@@ -17,13 +17,13 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from finpile_tokenizer.export import TOKENIZER_FILE
 
 from finpile import storage
 from finpile.dedup.exact import document_digests
 from finpile.output.published_files import PublishedFile, PublishedFiles
 from finpile.output.snapshots import BUILD, load_snapshot, numbers
 from finpile.output.stage_record import StageRecord
+from finpile.tokens.tokenizer_files import loaded
 from finpile_pipelines import tokens
 from finpile_pipelines.snapshots.base import Base
 from finpile_pipelines.stage import Context, Outcome, Stage
@@ -47,7 +47,14 @@ def why_not(base: Base) -> str | None:
 
 def check_tokenizer(base: Base) -> None:
     """Raises: IntegrityError if the tokenizer of the build is missing or altered."""
-    PublishedFiles(base.layout, load_snapshot(base.layout, BUILD))[f"tokenizer/{TOKENIZER_FILE}"].check()
+    for file in _tokenizer_files(base):
+        file.check()
+
+
+def _tokenizer_files(base: Base) -> list[PublishedFile]:
+    """Those from which the tokenizer of the build is loaded."""
+    files = PublishedFiles(base.layout, load_snapshot(base.layout, BUILD))
+    return [files[path] for path in loaded([file.path for file in files.below("tokenizer")])]
 
 
 def stage_of(base: Base) -> Stage:
@@ -66,9 +73,8 @@ def _run(base: Base, context: Context) -> Outcome:
     same = _with_the_same_text(base, context, new)
     if sum(entry["documents"] for entry in new) == len(same):
         return Outcome(counts={"sequences": 0})
-    files = PublishedFiles(base.layout, load_snapshot(base.layout, BUILD))
-    tokenizer = files[f"tokenizer/{TOKENIZER_FILE}"].buffer().to_pybytes()
-    storage.write_bytes(storage.join(context.layout.tokenizer, TOKENIZER_FILE), tokenizer)
+    for file in _tokenizer_files(base):
+        storage.write_bytes(storage.join(context.layout.root, file.path), file.buffer().to_pybytes())
     outcome = tokens.write_tokens(context, new, without=same, pads=True)
     storage.remove_tree(context.layout.tokenizer)
     return outcome

@@ -52,7 +52,7 @@ class DomainModels:
             label = (file["dataset"], file["source"])
             digests[label] = add(digests.get(label, 0), from_hex(file["digest"]))
             heldout[label] += file["heldout"]
-        settings = [__version__, to_dict(config.tokenizer), to_dict(config.heldout), texts.share]
+        settings = [__version__, config.tokenizer and to_dict(config.tokenizer), to_dict(config.heldout), texts.share]
         keys = {
             label: fingerprint(_FOLDER, settings, label, to_hex(digest), heldout[label])
             for label, digest in digests.items()

@@ -24,6 +24,7 @@ from finpile.output.layout import MERGED_MODEL, Layout, row_of
 from finpile.output.published_files import PublishedFile
 from finpile.output.stage_record import file_record
 from finpile.tokens.tokenizer_files import FILES, TRAINING_FILE, save_tokenizer, tokenizer_checksum
+from finpile_pipelines import given_tokenizer
 from finpile_pipelines.stage import Context, Outcome, Stage, all_processes
 from finpile_pipelines.unigram.counting import Chunk, count_texts
 from finpile_pipelines.unigram.domain_models import DomainModels
@@ -58,15 +59,20 @@ class Training:
 
 def settings(context: Context) -> list[Any]:
     """The settings that determine the stage's output."""
-    return [to_dict(context.config.tokenizer)]
+    config = _config(context)
+    if config.use is not None:
+        return given_tokenizer.settings(context)
+    return [{name: value for name, value in to_dict(config).items() if value is not None}]
 
 
 def run(context: Context) -> Outcome:
-    """Trains the tokenizer of a build on its published documents; writes `tokenizer/`.
+    """Trains the tokenizer of a build on its published documents, or takes the one to use; writes `tokenizer/`.
 
     Raises: RunError if no training text is left.
     """
-    config, layout = context.config.tokenizer, context.layout
+    config, layout = _config(context), context.layout
+    if config.use is not None:
+        return given_tokenizer.run(context)
     texts = published_texts(context.documents, config, layout)
     scratch = storage.join(context.folder, "scratch")
     kept = DomainModels.of(context.folder, context.config, context.documents, texts, context.whole)
@@ -80,10 +86,22 @@ def run(context: Context) -> Outcome:
 
 def training_kernels(config: CorpusConfig) -> Sequence[str]:
     """The kernel groups that training uses."""
-    return TRAINING_GROUPS
+    return () if config.tokenizer is None or config.tokenizer.use else TRAINING_GROUPS
 
 
-STAGE = Stage(name="tokenizer", settings=settings, run=run, kernels=training_kernels, work=all_processes)
+def _config(context: Context) -> TokenizerConfig:
+    """That of a build with a tokenizer: without one, it has no such stage."""
+    return context.config.tokenizer or TokenizerConfig()
+
+
+STAGE = Stage(
+    name="tokenizer",
+    settings=settings,
+    run=run,
+    kernels=training_kernels,
+    prepare=given_tokenizer.prepare,
+    work=all_processes,
+)
 
 
 def published_texts(files: Sequence[Mapping[str, Any]], config: TokenizerConfig, layout: Layout) -> TrainingTexts:

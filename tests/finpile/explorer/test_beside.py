@@ -16,7 +16,7 @@ from finpile import open_documents
 from finpile.errors import InputError
 from finpile.explorer import write_explorer
 from finpile.explorer.beside import beside
-from finpile.report.tokenizers import open_tokenizer
+from finpile.tokens.tokenizers.opening import open_tokenizer
 from tests.finpile.explorer.test_tokenizer_page import texts_of
 from tests.support.real_data import DATA, needs
 

@@ -18,7 +18,8 @@ from finpile_cli.compare import compare_command
 from finpile.errors import InputError
 from finpile.report.documents import iter_texts
 from finpile.report.table3 import Comparison, compare, efficiency, table3
-from finpile.report.tokenizers import CountingTokenizer, Measured, open_tokenizer
+from finpile.tokens.tokenizers.opening import open_tokenizer
+from finpile.tokens.tokenizers.protocol import CountingTokenizer, Measured
 from tests.support.real_data import DATA, needs
 
 TOKENIZERS = DATA / "tokenizers"

@@ -23,8 +23,9 @@ from finpile.report.documents import iter_texts
 from finpile.report.neox_tables import shared_tokens, table14, table15, table16, table17, table18, worst_words
 from finpile.report.table import Table
 from finpile.report.table3 import ComparedSource, Comparison, TokenCount, TokenizerFacts, compare
-from finpile.report.tokenizers import OpenTokenizer, open_tokenizer
 from finpile.report.word_counts import WordCounts
+from finpile.tokens.tokenizers.opening import open_tokenizer
+from finpile.tokens.tokenizers.protocol import OpenTokenizer
 from tests.support.real_data import DATA, needs
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden"

@@ -131,7 +131,7 @@ def test_no_text_is_an_error(train: Any) -> None:
 
 @pytest.mark.parametrize("like", ["gpt-neox", "palm"])
 def test_a_folder_is_trained_once_and_not_overwritten_by_other_texts(tmp_path: Path, like: Like) -> None:
-    from finpile.report.tokenizers import open_tokenizer
+    from finpile.tokens.tokenizers.opening import open_tokenizer
 
     out = str(tmp_path / "made")
     record, file, ran = train_like(like, lambda: TEXTS, out, 500)

@@ -20,6 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+import pyarrow as pa
 import torch
 from torch import Tensor
 
@@ -48,9 +49,9 @@ class Likelihood:
 
 
 class RunTokenizer(Protocol):
-    """The methods of a tokenizer of FinPile that this module needs."""
+    """The methods of the tokenizer of a build that this module needs."""
 
-    def encode(self, text: str) -> Sequence[int]: ...
+    def encode_array(self, texts: pa.Array) -> pa.LargeListArray: ...
 
     def decode(self, ids: Sequence[int]) -> bytes: ...
 
@@ -112,12 +113,16 @@ class LanguageModel:
         """The model of a run, on the CPU, with the tokenizer of its build."""
         meta, model = saved.meta, restore_model(saved).eval()
 
+        def encode(text: str) -> Sequence[int]:
+            ids: list[int] = tokenizer.encode_array(pa.array([text], pa.large_string())).values.to_pylist()
+            return ids
+
         def decode(ids: Sequence[int]) -> str:
             return bytes(tokenizer.decode(ids)).decode("utf-8", "replace")
 
         return cls(
             model,
-            lambda text: list(tokenizer.encode(text)),
+            encode,
             decode,
             begin_id=meta.eot_id,
             max_length=meta.sequence_length,

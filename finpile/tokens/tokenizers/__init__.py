@@ -1,0 +1,1 @@
+"""Tokenizers: one interface (`protocol`), kinds of files (`kinds`), and how they are found and opened (`opening`)."""

@@ -1,0 +1,1 @@
+"""Kinds of tokenizers, one in each module: its `KIND`."""
