@@ -191,9 +191,7 @@ def _part_rows(layout: _Layout, source: SourceStatistics) -> list[Row]:
     lines = largest(parts, lambda part: part.sub_source, lambda part: part.num_tokens or part.num_chars, MAX_PARTS)
     return [
         Row.of(layout.line(label, _Sums.of(some), whole), kind=RowKind.PART, group=source.dataset, indent=True)
-        for label, some in largest(
-            parts, lambda part: part.sub_source, lambda part: part.num_tokens or part.num_chars, MAX_PARTS
-        )
+        for label, some in lines
     ]
 
 

@@ -78,7 +78,7 @@ def test_wrong_counts_of_documents_are_found(plain: Path, tmp_path: Path) -> Non
     ("command", "message"),
     [
         (["trace", "OUT", "--sequence", "0"], "has no tokens: its corpus file says `tokenizer: none`"),
-        (["export-tokens", "OUT", "--to", "npy", "-o", "NEW"], "with `tokenizer: none` there are none"),
+        (["export", "tokens", "OUT", "--format", "npy", "-o", "NEW"], "with `tokenizer: none` there are none"),
     ],
 )
 def test_commands_on_tokens_name_the_remedy(command: list[str], message: str, plain: Path, tmp_path: Path) -> None:
