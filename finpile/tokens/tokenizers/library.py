@@ -31,7 +31,7 @@ class LibraryTokenizer(ABC):
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._end: tuple[int, str] | None = None
+        self._end: int | None = None
 
     @property
     @abstractmethod
@@ -61,7 +61,7 @@ class LibraryTokenizer(ABC):
         """The id that `ends_with` chose."""
         if self._end is None:
             raise ConfigError(f"tokenizer {self.name}: no token ends documents: give `end_of_document`")
-        return self._end[0]
+        return self._end
 
     def ends_with(self, token: str) -> None:
         """Documents end with this token.
@@ -74,7 +74,7 @@ class LibraryTokenizer(ABC):
             raise ConfigError(
                 f"tokenizer.end_of_document: there is no token {token!r}: expected one of the special tokens ({known})"
             )
-        self._end = found[0], token
+        self._end = found[0]
         parts = [token[:1], token[1:], token[:1] + " ", f"a {token[1:]} b"]
         if len(token) < 2 or any(found[0] in ids for ids in self.encode_texts(parts, 1)):
             raise ConfigError(
@@ -103,7 +103,7 @@ class LibraryTokenizer(ABC):
     def _sizes(self) -> I64:
         sizes = np.fromiter(map(len, self.pieces), np.int64, self.vocab_size)
         if self._end is not None:
-            sizes[self._end[0]] = 0
+            sizes[self._end] = 0
         return sizes
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
@@ -118,32 +118,31 @@ class LibraryTokenizer(ABC):
 
     def _encoded(self, texts: list[str], num_threads: int) -> list[Sequence[int] | Ids]:
         encoded = list(self.encode_texts(texts, num_threads)) if texts else []
-        for at, text in enumerate(texts):
-            parts = self._cut(text)
-            if len(parts) > 1:
-                encoded[at] = flat(self.encode_texts(parts, 1)).astype(np.int32)
+        if self._end is not None:
+            for at, ids in enumerate(encoded):
+                if self._end in ids:
+                    encoded[at] = flat(self.encode_texts(self._parts(texts[at], ids), 1)).astype(np.int32)
         return encoded
 
-    def _cut(self, text: str) -> list[str]:
-        """The text in parts whose ids have no token that ends documents: a Unigram model has it in a text, too."""
-        if self._end is None or self._end[1] not in text or self._end[0] not in self.encode_texts([text], 1)[0]:
-            return [text]
-        return self._parts(text)
+    def _parts(self, text: str, ids: Sequence[int] | Ids) -> list[str]:
+        """The text in parts, of whose ids none is the one that ends documents.
 
-    def _parts(self, text: str) -> list[str]:
-        """The text, cut after the first character of each name of the token that ends documents."""
-        _, name = self._end or (0, "")
-        first, *others = text.split(name)
-        parts = [first]
-        for other in others:
-            parts[-1] += name[0]
-            parts.append(name[1:] + other)
-        return parts
+        A Unigram model makes it of its name in a text. The text is cut after the first character of that name.
+        """
+        data, spans = text.encode(), self.library_spans(text)
+        edges = [0]
+        for begin, end in spans[np.asarray(ids) == self.eot_id].tolist():
+            name = data[begin:end].decode()
+            edges.append(end - len(name.lstrip()[1:].encode()))
+        edges = sorted({*edges, len(data)})
+        return [data[begin:end].decode() for begin, end in pairwise(edges)]
 
     def spans(self, text: str) -> I64:
         """See `Tokenizer.spans`."""
         found, begin = [], 0
-        for part in self._cut(text):
+        [whole] = self.encode_texts([text], 1)
+        parts = self._parts(text, whole) if self._end is not None and self._end in whole else [text]
+        for part in parts:
             [ids] = self.encode_texts([part], 1)
             found.append(self._spans_of(part, np.asarray(ids, np.int64)) + begin)
             begin += len(part.encode())
