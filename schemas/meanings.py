@@ -105,6 +105,26 @@ TOKEN_INDEX_MEANINGS = {
     "num_tokens": "tokens of the piece, the end of the document included",
 }
 
+ATTRIBUTE_MEANINGS = {
+    "id": "the document, as in `documents` and `removed`",
+    "name": "the id of its record in the input; else that of the document",
+    "locator": "its place in the input",
+    "stage": "which stage removes it; null for a kept document with copies",
+    "reason": "why; null for a kept document with copies",
+    "start": "first byte of a span in the text as it was read; null for the whole document",
+    "end": "end of the span",
+    "group": "the id of the kept document of the copies; of a span the digest of its text",
+    "group_size": "documents or spans of the group, the kept one included",
+    "kept": "the id of the document that keeps the text; null if none does",
+    "is_kept": "whether this is the kept document of the group",
+}
+
+LICENSE_MEANINGS = {
+    "id": "the document",
+    "license": "the licence of its record, else of its source; null for none",
+    "text_bytes": "UTF-8 bytes of its text",
+}
+
 #: Descriptions of fields without a docstring.
 UNSAID: Mapping[tuple[str, str], str] = {
     ("CorpusConfig", "name"): "Name of the corpus, for reports.",

@@ -33,10 +33,12 @@ from finpile_tokenizer.export import vocabulary_table
 from finpile_tokenizer.model import UnigramModel, Vocabulary
 from finpile_trainer.train import TrainConfig
 from meanings import (
+    ATTRIBUTE_MEANINGS,
     DOCUMENT_MEANINGS,
     FACT_MEANINGS,
     INPUT_MEANINGS,
     LEDGER_MEANINGS,
+    LICENSE_MEANINGS,
     MERGED_MEANINGS,
     TOKEN_INDEX_MEANINGS,
     UNSAID,
@@ -49,6 +51,7 @@ from finpile.config.strict_yaml import settings
 from finpile.documents.document import CLEAN_SCHEMA, DOCUMENT_FOLDERS, PUBLISHED_SCHEMA, RAW_SCHEMA, SUB_SOURCE
 from finpile.documents.ledger import LEDGER_FOLDERS, PUBLISHED_LEDGER_SCHEMA
 from finpile.filings.facts import FACT_SCHEMA
+from finpile.history.attributes import ATTRIBUTE_SCHEMA
 from finpile.output.manifest import CARD, CERTIFICATE, CHECKSUM, MANIFEST_VERSION
 from finpile.output.snapshots import SNAPSHOT
 from finpile.output.stage_record import StageRecord
@@ -56,6 +59,7 @@ from finpile.plugins.filter import FILTERS
 from finpile.plugins.format import COMMON_META, FORMATS
 from finpile.plugins.stages import DEDUPLICATED, ledger_stages, names, table
 from finpile.report.compliance import Statement
+from finpile.report.compliance.survey import LICENSE_SCHEMA
 from finpile.report.render import FORMATS as TABLE_FORMATS
 from finpile.report.render import to_json_value
 from finpile.report.statistics import (
@@ -128,6 +132,20 @@ def render() -> dict[str, bytes]:
             INDEX_SCHEMA,
             TOKEN_INDEX_MEANINGS,
         ),
+        "attributes": _table_contract(
+            "Attributes of inputs: attributes/parquet/*.parquet, a row for each document and span",
+            ATTRIBUTE_SCHEMA,
+            ATTRIBUTE_MEANINGS,
+        ),
+        "licenses": {
+            **_table_contract(
+                "Licences of documents: compliance/licenses/dataset=D/source=S/SPLIT-*.parquet, those of the documents "
+                "in the file of documents with that name",
+                LICENSE_SCHEMA,
+                LICENSE_MEANINGS,
+            ),
+            "folders": _folders(DOCUMENT_FOLDERS, DOCUMENT_MEANINGS),
+        },
         "manifest": _manifest(),
         "statistics": _statistics(),
         "table": _table(),

@@ -106,6 +106,9 @@ def _values(config: type, name: str) -> click.Choice[str]:
     metavar="TOKENIZER",
     help="Folder of a FinPile tokenizer, for --substring-unit tokens.",
 )
+@click.option(
+    "--annotate", is_flag=True, help="Also write what is removed as attributes of DOCS, for Dolma and as Parquet."
+)
 @placement_options
 @again_options
 @json_option
@@ -118,6 +121,7 @@ def dedup_command(
     order: Any,
     near: str,
     exact_fold: Any,
+    annotate: bool,
     placement: Placement,
     again: Again,
     as_json: bool,
@@ -135,6 +139,8 @@ def dedup_command(
 
     Of two copies, the one of the earlier of DOCS is kept (consecutive files count as one), then the older one by
     its timestamp. With --order time the older one is kept, and no document is removed or cut because of a later one.
+    With --annotate, OUT/attributes/ has files beside those of DOCS, with stage, reason, group, size of the group
+    and kept copy of each document and span, for pipelines that decide themselves: DOCS stay as they are.
     Run the same command again to continue after an interruption. Options after `--` are passed to Beam.
     """
     began = time.monotonic()
@@ -160,7 +166,8 @@ def dedup_command(
             listen=stage_lines(display, f"deduplicating {_described(found)} in {output}"),
             until=DEDUPLICATED,
         )
-    _close(console, manifest, output, display.num_run, time.monotonic() - began)
+    attributes = _annotate(output, manifest, annotate, display.num_run)
+    _close(console, manifest, output, display.num_run, time.monotonic() - began, attributes)
 
 
 def _dedup_config(order: Any, near: str, exact_fold: Any, settings: Mapping[str, Any]) -> DedupConfig:
@@ -259,7 +266,29 @@ def _total(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"input": "all", **sums}
 
 
-def _close(console: Console, manifest: Mapping[str, Any], out: str, num_run: int, seconds: float) -> None:
+def _annotate(out: str, manifest: Mapping[str, Any], is_wanted: bool, num_run: int) -> str | None:
+    """Writes the attributes, or deletes those of an earlier run; returns their folder."""
+    from finpile_pipelines.shard_refs import read_clean
+    from finpile_pipelines.snapshots.base import clean_shards
+
+    from finpile import storage
+    from finpile.history.attributes import name_of, write_attributes
+    from finpile.output.layout import Layout
+
+    layout = Layout(out)
+    if is_wanted:
+        batches = (batch for ref in clean_shards(layout, manifest) for batch in read_clean("", ref.name))
+        pairs = (zip(batch["id"].to_pylist(), batch["meta"].to_pylist(), strict=True) for batch in batches)
+        write_attributes(layout, manifest, {name: name_of(meta, name) for some in pairs for name, meta in some})
+        return f"{out.rstrip('/')}/attributes"
+    if num_run:
+        storage.remove_tree(layout.attributes)
+    return None
+
+
+def _close(
+    console: Console, manifest: Mapping[str, Any], out: str, num_run: int, seconds: float, attributes: str | None
+) -> None:
     """Prints the closing table, the speed, and the output folders."""
     rows = input_rows(manifest)
     total, folder = rows[-1], out.rstrip("/")
@@ -272,9 +301,12 @@ def _close(console: Console, manifest: Mapping[str, Any], out: str, num_run: int
         console.line(f"{seconds:.1f} s, {quantity(total['bytes_in'] / seconds, 'B')}/s of text")
     console.line(f"kept:   {folder}/documents/")
     console.line(f"ledger: {folder}/removed/ (finpile show {folder} ID: one document; finpile verify {folder})")
+    if attributes is not None:
+        console.line(f"attributes: {attributes}/")
     console.result(
         {
             "out": out,
+            **({} if attributes is None else {"attributes": attributes}),
             "documents": f"{folder}/documents",
             "removed": f"{folder}/removed",
             "stages_run": num_run,

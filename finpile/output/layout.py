@@ -15,6 +15,7 @@ OUT/versions/documents/dataset=D/source=S/train-*.parquet files that only earlie
 OUT/versions/removed/stage=S/part-*.parquet
 OUT/snapshots/000001.json                                 the manifest of a snapshot, after `finpile append`
 OUT/snapshots/000001/tokens/                              the tokens of its documents, laid out like OUT/tokens
+OUT/attributes/                                           what `finpile dedup --annotate` says of documents
 OUT/compliance/                                           papers of `finpile report --compliance`
 OUT/explorer/                                             pages of `finpile explore`
 OUT/audit/                                                judgements, sample and results of `finpile audit`
@@ -53,6 +54,8 @@ FACTS = "facts"
 VERSIONED = (*TABLES, FACTS)
 #: The files of the dataset card.
 CARD_FILES = (README, CROISSANT) = ("README.md", "croissant.json")
+#: The folder of `finpile.history.attributes`.
+ATTRIBUTES = "attributes"
 #: The folder of the papers of `finpile.report.compliance`.
 COMPLIANCE = "compliance"
 #: The folder of the files of these that only earlier snapshots have, laid out like OUT.
@@ -105,6 +108,11 @@ class Layout:
     @property
     def reports(self) -> str:
         return storage.join(self.root, "reports")
+
+    @property
+    def attributes(self) -> str:
+        """What was removed, as attributes of the inputs; they may be deleted."""
+        return storage.join(self.root, ATTRIBUTES)
 
     @property
     def compliance(self) -> str:

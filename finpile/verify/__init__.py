@@ -17,6 +17,7 @@ from finpile.output.layout import Layout
 from finpile.output.manifest import read_manifest
 from finpile.verify import (
     as_of,
+    attributes,
     card,
     compliance,
     counts,
@@ -59,6 +60,7 @@ GROUPS: tuple[_Group, ...] = (
     reports.checks,
     card.checks,
     compliance.checks,
+    attributes.checks,
 )
 #: Errors that reading a damaged file can raise.
 _UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, pa.ArrowException, FinpileError, TokenizerError)

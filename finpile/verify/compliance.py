@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
-
 from finpile import storage
 from finpile.output.layout import COMPLIANCE
 from finpile.report.compliance import STATED, Given, load_given, papers_of
 from finpile.report.compliance.domains import suffixes_version
 from finpile.report.compliance.facts import manifest_url
 from finpile.verify.check import Check
+from finpile.verify.made_again import differences
 from finpile.verify.output import Output
 
 _NAME = "compliance papers = the build and what was stated"
@@ -18,23 +17,15 @@ _NAME = "compliance papers = the build and what was stated"
 def checks(output: Output) -> list[Check]:
     """Reads all documents, and the papers; no check if there are none."""
     layout = output.layout
-    there = {f"{COMPLIANCE}/{name}" for name in storage.list_files(layout.compliance)}
-    if not there:
+    if not storage.list_files(layout.compliance):
         return []
     given = load_given(storage.join(layout.root, STATED))
     if message := _unrelated(output, given):
         return [Check.of(_NAME, [message], "")]
-    found: set[str] = set()
-    wrong: list[str] = []
-    for path, expected in papers_of(layout, output.manifest, given, output.advance):
-        found.add(path)
-        if path not in there:
-            wrong.append(f"{path} is missing")
-        elif not _is(storage.join(layout.root, path), expected):
-            wrong.append(f"{path} is not what the build gives")
-    wrong += [f"{path} is no paper of the build" for path in sorted(there - found)]
+    papers = papers_of(layout, output.manifest, given, output.advance)
+    number, wrong = differences(layout, COMPLIANCE, papers)
     of = "" if given.manifest == output.manifest["checksum"] else ", of an earlier snapshot"
-    return [Check.of(_NAME, wrong, f"{len(found)} files{of}")]
+    return [Check.of(_NAME, wrong, f"{number} files{of}")]
 
 
 def _unrelated(output: Output, given: Given) -> str:
@@ -45,10 +36,3 @@ def _unrelated(output: Output, given: Given) -> str:
     if not manifest_url(output.layout, output.manifest, given.manifest):
         return f"the papers are of another build, or of a snapshot that is gone: {again}"
     return ""
-
-
-def _is(url: str, expected: bytes | pa.Table) -> bool:
-    """Whether a file has that content; a table has the same rows, in whatever encoding."""
-    if isinstance(expected, bytes):
-        return storage.read_bytes(url) == expected
-    return bool(storage.read_parquet(url).equals(expected))

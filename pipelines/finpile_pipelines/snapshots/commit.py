@@ -145,6 +145,7 @@ def finish(layout: Layout, number: int) -> bool:
     if number == 1:  # from here on readers take only files that a manifest lists
         storage.write_bytes(layout.snapshot(0), storage.read_bytes(layout.manifest))
     storage.remove_tree(layout.explorer)  # its pages may have texts that this snapshot takes down
+    storage.remove_tree(layout.attributes)  # of the documents before
     superseded = plan["manifest"][SNAPSHOT]["rewritten"]
     moves = {storage.join(work.root, source): target for source, target in plan["moves"].items()}
     moves |= {storage.join(layout.root, path): earlier_place(path) for path in superseded}
