@@ -73,7 +73,18 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def out(inputs: Path) -> Path:
     out = inputs.parent / "out"
-    command = ["dedup", str(inputs), "-o", str(out), "--substring", "80", "--annotate", "--workers", "1", "--json"]
+    command = [
+        "dedup",
+        str(inputs),
+        "-o",
+        str(out),
+        "--substring-min-length",
+        "80",
+        "--annotate",
+        "--workers",
+        "1",
+        "--json",
+    ]
     done = CliRunner().invoke(finpile, command)
     assert done.exit_code == 0, done.output
     assert json.loads(done.output)["attributes"] == f"{out}/attributes"
