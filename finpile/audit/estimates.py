@@ -102,16 +102,30 @@ def weighted(shares: Sequence[tuple[float, Share]]) -> Share:
 def precisions(sample: Sample, answers: Answers) -> list[Precision]:
     """All removals, then each stage in the order of the stages, followed by its sources."""
     sampled, judged, right = _counts(sample, answers)
-    sources = {
-        stratum: _precision(stratum.stage, stratum.source, [stratum], sample.removals, sampled, judged, right)
-        for stratum in sample.removals
-    }
-    rows = [_precision("", "", list(sources), sample.removals, sampled, judged, right)]
+    removals = sample.removals
+
+    def row(stage: str, source: str, strata: Sequence[Stratum]) -> Precision:
+        known = [one for one in strata if judged[one]]
+        covered = sum(removals[one] for one in known)
+        shares = [
+            (removals[one] / covered, wilson(right[one] / judged[one], judged[one], removals[one])) for one in known
+        ]
+        return Precision(
+            stage=stage,
+            source=source,
+            removals=sum(removals[one] for one in strata),
+            covered=covered,
+            sampled=sum(sampled[one] for one in strata),
+            judged=sum(judged[one] for one in strata),
+            right=sum(right[one] for one in strata),
+            precision=weighted(shares) if shares else None,
+        )
+
+    rows = [row("", "", list(removals))]
     for stage in stages.names():
-        own = sorted(stratum for stratum in sources if stratum.stage == stage)
+        own = sorted(one for one in removals if one.stage == stage)
         if own:
-            rows.append(_precision(stage, "", own, sample.removals, sampled, judged, right))
-            rows += [sources[stratum] for stratum in own]
+            rows += [row(stage, "", own), *(row(stage, one.source, [one]) for one in own)]
     return rows
 
 
@@ -120,36 +134,6 @@ def _counts(sample: Sample, answers: Answers) -> tuple[Counter[Stratum], Counter
     sampled = Counter(item.stratum for item in sample.items)
     judged = Counter(item.stratum for item in sample.items if item.shown in answers)
     return sampled, judged, Counter(item.stratum for item in sample.items if answers.get(item.shown))
-
-
-def _precision(
-    stage: str,
-    source: str,
-    strata: Sequence[Stratum],
-    removals: Mapping[Stratum, int],
-    sampled: Counter[Stratum],
-    judged: Counter[Stratum],
-    right: Counter[Stratum],
-) -> Precision:
-    known = [stratum for stratum in strata if judged[stratum]]
-    covered = sum(removals[stratum] for stratum in known)
-    shares = [
-        (
-            removals[stratum] / covered,
-            wilson(right[stratum] / judged[stratum], judged[stratum], removals[stratum]),
-        )
-        for stratum in known
-    ]
-    return Precision(
-        stage=stage,
-        source=source,
-        removals=sum(removals[stratum] for stratum in strata),
-        covered=covered,
-        sampled=sum(sampled[stratum] for stratum in strata),
-        judged=sum(judged[stratum] for stratum in strata),
-        right=sum(right[stratum] for stratum in strata),
-        precision=weighted(shares) if shares else None,
-    )
 
 
 def missed(sample: Sample, answers: Answers) -> list[Missed]:

@@ -277,7 +277,6 @@ def _run(
     if not tasks:
         return []
     root, target = layout.root, url or storage.join(layout.work("vacuum"), "outcomes.json")
-
     outcomes = engine.run_tasks(name, tasks, partial(work, root), target, "blank")
     return [outcome["path"] for outcome in outcomes if outcome["rewritten"]]
 
