@@ -463,7 +463,7 @@ def _json_dataclass(kind: type, defs: dict[str, Any]) -> dict[str, Any]:
             schema = {"anyOf": [schema.get("items", {}), schema]}
         if entry.meaning:
             schema["description"] = entry.meaning
-        if entry.has_plain_default:
+        if not entry.is_required:
             schema["default"] = entry.default
         properties[entry.name] = schema
     required = [entry.name for entry in _fields(kind) if entry.is_required]
@@ -504,8 +504,15 @@ class _Field:
         return any(typing.get_origin(option) is Mapping for option in (self.kind, *typing.get_args(self.kind)))
 
     @property
-    def has_plain_default(self) -> bool:
-        return not self.is_required and (self.nested is None or self.default is None)
+    def shown_default(self) -> str:
+        """The default in the reference: a mapping by the name of its preset, or as `{}`, whose keys have defaults."""
+        if self.is_required:
+            return "required"
+        nested = self.nested
+        if nested is None or not isinstance(self.default, dict) or self.is_mapping:
+            return f"`{json.dumps(self.default)}`"
+        names = nested.choices() if hasattr(nested, "choices") and hasattr(nested, "named") else ()
+        return next((f"`{name}`" for name in names if to_dict(nested.named(name)) == self.default), "`{}`")
 
 
 #: Fields of a record in memory and below `.work` that the described files do not have.
@@ -576,11 +583,8 @@ def _reference(kind: type, path: str) -> str:
     lines = ["| key | value | default | |", "|---|---|---|---|"]
     below = []
     for entry in _fields(kind):
-        default = (
-            "required" if entry.is_required else f"`{json.dumps(entry.default)}`" if entry.has_plain_default else ""
-        )
         meaning = entry.meaning or (_first_line(entry.nested) if entry.nested else "")
-        lines.append(f"| `{entry.name}` | {_words(entry.kind)} | {default} | {_escaped(meaning)} |")
+        lines.append(f"| `{entry.name}` | {_words(entry.kind)} | {entry.shown_default} | {_escaped(meaning)} |")
         if entry.nested is not None:
             item = f"{entry.name}[]" if typing.get_origin(entry.kind) is tuple else entry.name
             item += ".NAME" if entry.is_mapping else ""

@@ -192,3 +192,26 @@ def test_schema_and_reader_agree_on_corpus_files(tmp_path: Path, text: str, is_v
     except ConfigError:
         is_read = False
     assert (valid(plain(yaml.safe_load(text)), "corpus"), is_read) == (is_valid, is_valid)
+
+
+@pytest.mark.parametrize("name", ["corpus", "train", "statement"])
+def test_every_key_of_a_file_that_one_writes_has_a_default_or_is_required(name: str) -> None:
+    contract = json.loads((ROOT / "schemas" / f"{name}.json").read_text())
+    mappings = [mapping for mapping in (contract, *contract["$defs"].values()) if "properties" in mapping]
+    assert len(mappings) > 3
+    blank = [
+        key
+        for mapping in mappings
+        for key, schema in mapping["properties"].items()
+        if "default" not in schema and key not in mapping.get("required", ())
+    ]
+    assert blank == []
+
+
+@pytest.mark.parametrize("page", ["guide-your-own-corpus", "guide-training", "guide-compliance"])
+def test_references_show_every_default(page: str) -> None:
+    text = (ROOT / "docs" / f"{page}.md").read_text()
+    reference = text.partition("<!-- reference: begin -->")[2].partition("<!-- reference: end -->")[0]
+    rows = [line.split(" | ") for line in reference.splitlines() if line.startswith("| `")]
+    assert len(rows) > 5
+    assert [row for row in rows if not row[2].strip()] == []

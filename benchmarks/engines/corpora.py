@@ -40,7 +40,7 @@ _NOTICES: dict[str, Any] = {
         ]
     },
     "sub_source": "region",
-    "template_group": "row",
+    "template_group": "source",
     "max_removed": 1.0,
 }
 #: Weights of rows: a fraction and a share need counted tokens, others are copied by the number of their duplicates.
@@ -66,7 +66,7 @@ def write_sample(folder: Path) -> Path:
     _write_notices(root)
     config["sources"].append(_NOTICES)
     for source in config["sources"]:
-        source |= {"Web": {"sub_source": "host"}, "News": {"template_group": "row"}}.get(source["name"], {})
+        source |= {"Web": {"sub_source": "host"}, "News": {"template_group": "source"}}.get(source["name"], {})
     config["dedup"]["templates"] = {"min_documents": 5}
     config["mixture"] = _MIXTURE
     path = folder / "sample.yaml"

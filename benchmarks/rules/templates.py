@@ -39,14 +39,14 @@ _SOURCES = (
         paths=("fin_centralbank/fed_speeches_txt.tar.zst",),
         members=("*.txt",),
         date_pattern="%Y%m%d*",
-        template_group="row",
+        template_group="source",
     ),
     SourceConfig(
         name="Filings",
         dataset="FinPile",
         format="edgar",
         paths=("fin_filings/edgar_crawler/RAW_8-K.zip",),
-        template_group="row",
+        template_group="source",
     ),
     SourceConfig(
         name="News",
@@ -54,7 +54,7 @@ _SOURCES = (
         format="sgml",
         paths=("fin_news/reuters21578.tar.gz",),
         members=("*.sgm",),
-        template_group="row",
+        template_group="source",
     ),
 )
 
@@ -151,7 +151,7 @@ def _documents(out: str, source: SourceConfig) -> pa.Table:
 
 def _cut(documents: pa.Table, source: SourceConfig) -> list[str]:
     """The texts after the cuts."""
-    settings, rule = TemplatesConfig(), source.template_group or "row"
+    settings, rule = TemplatesConfig(), source.template_group or "source"
     groups = document_labels(documents, rule)
     known = blocks.templates(blocks.block_rows(documents, groups, settings.min_documents, 0), settings.min_documents)
     spans = blocks.template_spans(documents, groups, known, settings)

@@ -166,7 +166,7 @@ def measure_templates(data: Path, folder: Path) -> dict[str, Any]:
 
 
 def _grouped(sources: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    return [{**source, "template_group": "row"} for source in sources]
+    return [{**source, "template_group": "source"} for source in sources]
 
 
 def measure_mixture(data: Path, folder: Path) -> dict[str, Any]:

@@ -140,7 +140,7 @@ class Files:
                 "dataset": "Mix",
                 "format": "jsonl",
                 "paths": [f"{label}/*.jsonl"],
-                "template_group": "row",
+                "template_group": "source",
                 "clean": {"html": "never"},
             }
             for label in labels

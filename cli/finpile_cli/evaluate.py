@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @click.option(
     "--types",
     metavar="RULE",
-    help="Document types: row, host, folder, or meta.KEY, such as meta.form_type.  [default: the sub-sources of OUT]",
+    help="Document types: source, host, folder or meta.KEY, as meta.form_type.  [default: the sub-sources of OUT]",
 )
 @click.option(
     "--period",

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from finpile.config.values import to_dict
 from finpile.errors import ConfigError
 from finpile.plugins.filter import FILTERS
+
+#: By name: the filters of a preset, in order, with their parameters. The rules of C4 and Gopher are about English.
+FILTER_PRESETS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    "web": {"language": {"allow": ("en",)}, "gopher_repetition": {}, "gopher_quality": {}, "c4": {}},
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,9 +48,19 @@ class FilterConfig:
         return FILTERS.get(name).parameters
 
     @classmethod
+    def all_named(cls, name: str) -> tuple[FilterConfig, ...]:
+        """The filters of a preset, or the one filter of that name. Raises: as `named`."""
+        if name not in FILTER_PRESETS:
+            return (cls.named(name),)
+        return tuple(
+            cls(name=each, parameters=cls.parameters_of(each)(**values))
+            for each, values in FILTER_PRESETS[name].items()
+        )
+
+    @classmethod
     def choices(cls) -> tuple[str, ...]:
-        """The names of all filters."""
-        return FILTERS.names()
+        """The names of all filters and presets."""
+        return (*FILTERS.names(), *FILTER_PRESETS)
 
     def to_setting(self) -> Any:
         """As a corpus file gives it: the name, with parameters only if they are not the defaults."""
@@ -58,8 +75,9 @@ class CleanConfig:
 
     filters: tuple[FilterConfig, ...] = ()
     """Filters in order, by name or as `{NAME: {PARAMETER: VALUE}}`: `c4`, `gopher_quality`, `gopher_repetition`,
-    `fineweb`, `language`, `url_list`, `fasttext`, `pii`, or an entry point `finpile.filters` of another package. Rules
-    for web pages remove most of any other text."""
+    `fineweb`, `language`, `url_list`, `fasttext`, `pii`, or an entry point `finpile.filters` of another package. `web`
+    is `{language: {allow: [en]}}, gopher_repetition, gopher_quality, c4`. Rules for web pages remove most of any other
+    text."""
     html: Literal["auto", "always", "never"] = "auto"
     """`auto`: extracts the text of documents that the source declares as HTML."""
     tables: Literal["lines", "markdown"] = "lines"
@@ -76,7 +94,8 @@ class CleanConfig:
 
     def __post_init__(self) -> None:
         given: tuple[FilterConfig | str, ...] = self.filters
-        filters = tuple(FilterConfig.named(entry) if isinstance(entry, str) else entry for entry in given)
+        named = (FilterConfig.all_named(entry) if isinstance(entry, str) else (entry,) for entry in given)
+        filters = tuple(itertools.chain.from_iterable(named))
         object.__setattr__(self, "filters", filters)  # callers in Python can give names
         for entry in filters[:-1]:
             if FILTERS.get(entry.name).masks:

@@ -11,7 +11,7 @@ from typing import Any
 
 from finpile.config import bounds
 from finpile.config.dedup import DedupConfig
-from finpile.config.heldout import ContaminationConfig, HeldoutConfig
+from finpile.config.heldout import ContaminationConfig, HeldoutConfig, OverlapConfig
 from finpile.config.limits import LimitsConfig
 from finpile.config.mixture import WeightConfig, weights
 from finpile.config.sources import SourceConfig, with_files_below
@@ -53,8 +53,9 @@ class CorpusConfig:
     """`none`: the build has documents, ledger and reports, but no tokenizer and no token shards."""
     tokens: TokensConfig = field(default_factory=TokensConfig)
     mixture: Mapping[str, float | WeightConfig] | None = None
-    """How often documents are in the token shards, by row, dataset or `DATASET/ROW`: a number, `3 epochs`, `40%` of all
-    tokens, or a mapping; rows without an entry: once. With a mixture, even an empty one, shards have their sources."""
+    """How often documents are in the token shards, by source, dataset or `DATASET/SOURCE`: a number, `3 epochs`, `40%`
+    of all tokens, or a mapping; sources without an entry: once. With a mixture, even an empty one, shards have their
+    sources."""
     reports: ReportsConfig = field(default_factory=ReportsConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     """Limits of one input, for every source without limits of its own."""
@@ -64,6 +65,8 @@ class CorpusConfig:
             raise ConfigError("sources is empty: list at least one under `sources:`")
         bounded = tuple(dataclasses.replace(source, limits=source.limits or self.limits) for source in self.sources)
         object.__setattr__(self, "sources", bounded)  # so that a source has all settings of its reading
+        if self.dedup.preset is not None:
+            self._complete_preset()
         grouped = [source.label for source in self.sources if source.template_group is not None]
         if grouped and self.dedup.templates is None:
             raise ConfigError(
@@ -93,9 +96,18 @@ class CorpusConfig:
                         "give its entries one kind, or names of their own"
                     )
 
+    def _complete_preset(self) -> None:
+        """Adds the settings of `dedup: thorough` that are under other keys; what is given stays."""
+        grouped = tuple(
+            dataclasses.replace(source, template_group=source.template_group or "host") for source in self.sources
+        )
+        object.__setattr__(self, "sources", grouped)
+        if self.heldout.after is not None and self.heldout.overlap is None:
+            object.__setattr__(self, "heldout", dataclasses.replace(self.heldout, overlap=OverlapConfig()))
+
     @property
     def rows(self) -> tuple[tuple[str, str], ...]:
-        """(dataset, source) of all rows of Table 1, sorted."""
+        """(dataset, source) of all sources, sorted."""
         return tuple(sorted({(source.dataset, row) for source in self.sources for row in source.rows}))
 
     @property

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from finpile.config import bounds
-from finpile.config.strict_yaml import added_keys
+from finpile.config.strict_yaml import PRESET, added_keys
 from finpile.errors import ConfigError
 from finpile.plugins import stages
 
@@ -122,7 +122,9 @@ def _added_stages() -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DedupConfig:
-    """Deduplication: which duplicates are removed, and in which scope."""
+    """Deduplication: which duplicates are removed, and in which scope. `thorough` is `{near: fast, substring: {},
+    templates: {}}` with `template_group: host` of each source without one, and with `heldout: {overlap: {}}` if
+    documents are held out."""
 
     exact: bool = True
     """Whether to remove all but one of the documents with equal text."""
@@ -141,6 +143,8 @@ class DedupConfig:
     are last, and a timestamp at 00:00:00 UTC counts as the end of its day."""
     scope: Literal["dataset", "corpus"] = "dataset"
     """`dataset`: within each dataset, as in BloombergGPT §2; `corpus`: across all datasets."""
+    preset: str | None = field(default=None, compare=False, repr=False, metadata=PRESET)
+    """The preset whose settings these are, for those that it has under other keys."""
     added: Mapping[str, Any] = field(default_factory=dict, metadata=added_keys(_added_stages))
     """The settings of dedup stages of other packages, by name: in the file, keys beside those above."""
 
@@ -153,6 +157,17 @@ class DedupConfig:
                 "dedup.substring: `keep: none` cuts a passage because of later documents: set `keep: first`, or "
                 "`order: priority`"
             )
+
+    @classmethod
+    def named(cls, name: str) -> DedupConfig:
+        """`thorough`: near duplicates, substrings and templates; a corpus adds what it has under other keys."""
+        bounds.one_of("dedup", name, cls.choices())
+        return cls(substring=SubstringConfig(), templates=TemplatesConfig(), preset=name)
+
+    @classmethod
+    def choices(cls) -> tuple[str, ...]:
+        """The names that `named` accepts."""
+        return ("thorough",)
 
     @property
     def optional_keys(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The mixture: how often the documents of each row of Table 1 are in the training data.
+"""The mixture: how often the documents of each source are in the training data.
 
     mixture:
       News: 1.0                    # every document once, as without an entry
@@ -7,8 +7,8 @@
       Web: 40%                     # of all tokens of the mixture
       PubMed: {epochs: 1, copies: [{least: 3, weight: 2}]}
 
-A key is a row, a dataset for all of its rows without a key of their own, or `DATASET/ROW` for a row whose name several
-datasets have. Weights are exact fractions, so that no result depends on rounding.
+A key is a source, a dataset for all of its sources without a key of their own, or `DATASET/SOURCE` for a source whose
+name several datasets have. Weights are exact fractions, so that no result depends on rounding.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class CopiesWeight:
     least: int
     """The least `num_copies` of a document to which the weight applies; the entry with the largest one counts."""
     weight: float
-    """Multiplies the epochs of the row."""
+    """Multiplies the epochs of the source."""
 
     def __post_init__(self) -> None:
         bounds.within("least", self.least, 1, bounds.MAX_DOCUMENTS, "few texts have more copies")
@@ -48,12 +48,12 @@ class CopiesWeight:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WeightConfig:
-    """How often the documents of a row are in the training data: a number, `3 epochs`, `40%`, or a mapping."""
+    """How often the documents of a source are in the training data: a number, `3 epochs`, `40%`, or a mapping."""
 
     epochs: float | None = None
     """The number of times: 1 if neither this nor `share` is given. Of a fraction, documents are chosen by digest."""
     share: float | None = None
-    """Instead of `epochs`: the row's part of all tokens of the mixture, above 0 and below 1."""
+    """Instead of `epochs`: the source's part of all tokens of the mixture, above 0 and below 1."""
     copies: tuple[CopiesWeight, ...] = ()
     """Weights by `num_copies`, the number of equal or similar documents that deduplication found; 1 without."""
 
@@ -119,10 +119,10 @@ def weights(mixture: MixtureConfig, rows: Iterable[Row]) -> dict[Row, WeightConf
     if shares and sum(shares) >= 1:
         raise ConfigError(
             f"mixture has shares of {float(100 * sum(shares)):g}% in total: expected less than 100%; a share of a "
-            "dataset is that of each of its rows"
+            "dataset is that of each of its sources"
         )
     if shares and len(shares) == len(found):
-        raise ConfigError("mixture has no row with epochs, so that shares have no size: give one row its epochs")
+        raise ConfigError("mixture has no source with epochs, so that shares have no size: give one source its epochs")
     return found
 
 
@@ -152,10 +152,10 @@ def _check_keys(mixture: MixtureConfig, rows: list[Row]) -> None:
         of_key = [row for row in rows if key in ("/".join(row), row[1])]
         if not of_key and key not in datasets:
             names = {name for row in rows for name in row}
-            raise ConfigError(f"mixture: {key!r} is not a row or dataset of this corpus{nearest(key, names)}")
+            raise ConfigError(f"mixture: {key!r} is not a source or dataset of this corpus{nearest(key, names)}")
         if len(of_key) > 1:
             choices = ", ".join("/".join(row) for row in of_key)
-            raise ConfigError(f"mixture: {key!r} is a row of several datasets: name one of {choices}")
+            raise ConfigError(f"mixture: {key!r} is a source of several datasets: name one of {choices}")
 
 
 def to_setting(weight: float | WeightConfig) -> Any:

@@ -1,4 +1,4 @@
-"""Rows of Table 1 from a field of the records, so that one source gives several rows: The Pile's shards give 22."""
+"""Sources from a field of the records, so that one entry gives several: The Pile's shards give 22."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from finpile.errors import ConfigError
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RowsConfig:
-    """Rows of Table 1 from a field of the records; instead of one name, a source has a row for each value."""
+    """Sources from a field of the records: instead of one name, an entry has a source for each value."""
 
     field: str
-    """The field with the row's name: `meta.pile_set_name`. Dots select keys."""
+    """The field with the name of the source: `meta.pile_set_name`. Dots select keys."""
     allow: tuple[str, ...]
-    """Its values that are rows."""
+    """Its values that are sources."""
     rename: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """Rows with another name than the value: `{Github: GitHub}`."""
+    """Sources with another name than the value: `{Github: GitHub}`."""
     unknown: Literal["ledger"] = "ledger"
-    """`ledger`: records with another value or without the field are removed, with the reason `unknown_row`."""
+    """`ledger`: records with another value or without the field are removed, with the reason `unknown_source`."""
 
     def __post_init__(self) -> None:
         if not self.field.strip():
-            raise ConfigError("field of the rows of a source is empty: name the field with the row, such as meta.set")
+            raise ConfigError("field of the name of a source is empty: name the field with it, such as meta.set")
         if not self.allow:
-            raise ConfigError("allow is empty: list the values of the field that are rows of Table 1")
+            raise ConfigError("allow is empty: list the values of the field that are sources")
         twice = next((value for value in self.allow if self.allow.count(value) > 1), None)
         if twice is not None:
             raise ConfigError(f"allow has {twice!r} twice: expected each value once")
@@ -35,24 +35,24 @@ class RowsConfig:
         if unused is not None:
             raise ConfigError(f"rename has {unused!r}, which is not in `allow`: add it there, or correct it")
         if not all(name.strip() for name in self.rows):
-            raise ConfigError("the name of a row is empty: expected the name of a row of Table 1")
+            raise ConfigError("rename has an empty name: expected the name of a source")
 
     @property
     def rows(self) -> tuple[str, ...]:
-        """The names of the rows, in the order of `allow`."""
+        """The names of the sources, in the order of `allow`."""
         return tuple(dict.fromkeys(self.rename.get(value, value) for value in self.allow))
 
     @property
     def label(self) -> str:
-        """Name of the source where no row is known: in accounts of files, and of records without a row."""
-        return f"rows by {self.field}"
+        """The name where no source is known: in accounts of files, and of records without one."""
+        return f"sources by {self.field}"
 
     def row_of(self, value: Any) -> str | None:
-        """The row of a record with that value of the field; None for a value that is not allowed."""
+        """The source of a record with that value of the field; None for a value that is not allowed."""
         is_allowed = isinstance(value, str) and value in self.allow
         return self.rename.get(value, value) if is_allowed else None
 
 
 def rows_of(name: str | Mapping[str, Any]) -> tuple[str, ...]:
-    """The rows of a source from its `name` in a manifest: a text, or the keys of `RowsConfig`."""
+    """The sources of an entry from its `name` in a manifest: a text, or the keys of `RowsConfig`."""
     return (name,) if isinstance(name, str) else RowsConfig(**{**name, "allow": tuple(name["allow"])}).rows

@@ -1,4 +1,4 @@
-"""A source of the corpus file: its files, their format, and the row of Table 1 that they belong to."""
+"""A source of the corpus file: its files, their format, and the dataset that it belongs to."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ Kind = Literal["public", "licensed", "private", "crawled", "user", "synthetic", 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SourceConfig:
-    """A set of files, which is a row of Table 1, a part of one, or several rows."""
+    """A set of files, which is a source, a part of one, or several sources."""
 
     name: str | RowsConfig
-    """The row: `News`, `Web`, `GitHub`, ... Several entries can share a row. Or the field of the records with it:
+    """The source: `News`, `Web`, `GitHub`, ... Several entries can have one. Or the field of the records with it:
     `{field: meta.pile_set_name, allow: [ArXiv, Github]}`."""
     dataset: str
-    """The group of rows: `FinPile`, `The Pile`, `C4`, `Wikipedia`, ..."""
+    """The group of sources: `FinPile`, `The Pile`, `C4`, `Wikipedia`, ..."""
     format: str
     """`jsonl`, `json`, `parquet`, `csv`, `text`, `edgar`, `warc`, `sgml`, `wikipedia`, `jats`, `uspto`, `tei`,
     `subtitles`, `pdf`, `mail`, `stackexchange`, `irc`, `code`, `markdown`, `latex`, or an entry point
@@ -62,13 +62,13 @@ class SourceConfig:
     provider's services, `synthetic`, or `own`. Null: that of the format (`warc` is crawled, `edgar`, `stackexchange`,
     `uspto` and `wikipedia` are public), else not stated. Entries of one row have one kind."""
     sub_source: str | None = None
-    """The parts of the row, such as sites, outlets or forms, with a line of Table 1 each: a rule as for
+    """The parts of the source, such as sites, outlets or forms, with a line of Table 1 each: a rule as for
     `template_group`, or `region` (US, UK, Asia-Pac, ... by the domain of the URL) or `region.meta.KEY` (by the two
-    letters of a country). Documents get the column `sub_source`; null: the row has no parts."""
+    letters of a country). Documents get the column `sub_source`; null: it has no parts."""
     template_group: str | None = None
-    """The documents among which `dedup.templates` counts lines: `row` (all of the row), `host` (those of one host of
-    their URLs), `folder` (one folder of their files) or a name of metadata, such as `meta.cik`; null: none, so that no
-    template is cut from this source. Documents without the value are in no group."""
+    """The documents among which `dedup.templates` counts lines: `source` (all of the source), `host` (those of one host
+    of their URLs), `folder` (one folder of their files) or a name of metadata, such as `meta.cik`; null: none, so that
+    no template is cut from this source. Documents without the value are in no group."""
     max_removed: float = 0.5
     """A warning names each reason and each filter that removes more than this share of the source's documents, or of
     its cleaned text in spans, in (0, 1]."""
@@ -80,23 +80,23 @@ class SourceConfig:
 
     @property
     def label(self) -> str:
-        """The row; of a source with several, what replaces it in messages and accounts."""
+        """The name; of an entry with several sources, what replaces it in messages and accounts."""
         return self.name if isinstance(self.name, str) else self.name.label
 
     @property
     def rows(self) -> tuple[str, ...]:
-        """The rows of the documents."""
+        """The sources of the documents."""
         return (self.name,) if isinstance(self.name, str) else self.name.rows
 
     def of_row(self, row: str | None) -> SourceConfig:
-        """The source restricted to one of several rows; itself for None."""
+        """The entry restricted to one of several sources; itself for None."""
         return self if row is None else dataclasses.replace(self, name=row)
 
     def __post_init__(self) -> None:
         for key in ("label", "dataset"):
             if not getattr(self, key).strip():
                 key = key.replace("label", "name")
-                raise ConfigError(f"{key} of a source is empty: it is the name of a row or group of rows of Table 1")
+                raise ConfigError(f"{key} of a source is empty: it is the name of a source or of a group of sources")
         FORMATS.check(self.format)
         bounds.part(f"max_removed of source {self.label!r}", self.max_removed)
         for key, rule in (("template_group", self.template_group), ("sub_source", self.sub_source)):

@@ -54,6 +54,8 @@ class Place:
 
 #: Metadata of a dataclass field that has the `Place` of its mapping and is not a setting.
 PLACE: Mapping[str, Any] = {"finpile.place": True}
+#: Metadata of a dataclass field that has the name of a preset until its long form replaces it, and is not a setting.
+PRESET: Mapping[str, Any] = {"finpile.preset": True}
 
 
 _ADDED = "finpile.added"
@@ -73,8 +75,8 @@ def added_field(kind: Any) -> dataclasses.Field[Any] | None:
 
 
 def settings(kind: Any) -> list[dataclasses.Field[Any]]:
-    """The fields of a configuration that a file sets by their own names: all except `Place` and `added_field`."""
-    other = {"finpile.place", _ADDED}
+    """The fields of a configuration that a file sets by their own names: not `Place`, a preset or `added_field`."""
+    other = {"finpile.place", "finpile.preset", _ADDED}
     return [entry for entry in dataclasses.fields(kind) if not other & entry.metadata.keys()]
 
 
@@ -97,7 +99,7 @@ def load_yaml(path: str | Path, kind: type[T], what: str = "the file") -> T:
 
     A dataclass with a classmethod `named` can also be given by name; a classmethod `choices` lists the names. One with
     a classmethod `parameters_of` is given by name, or as `{NAME: PARAMETERS}`; the method returns the dataclass of the
-    parameters.
+    parameters. In a list, a name can give several values, by a classmethod `all_named`.
 
     Raises: ConfigError.
     """
@@ -229,10 +231,16 @@ class _Reader:
 
     def _tuple(self, node: yaml.Node, kind: Any, what: str) -> tuple[Any, ...]:
         if isinstance(node, yaml.ScalarNode) and (kind is str or hasattr(kind, "named")):
-            return (self.read(node, kind, what),)
+            return self._entry(node, kind, what)
         if not isinstance(node, yaml.SequenceNode):
             self._error(node, f"{what} is {_found(node)}: expected a list")
-        return tuple(self.read(child, kind, f"an entry of {what}") for child in node.value)
+        return tuple(value for child in node.value for value in self._entry(child, kind, f"an entry of {what}"))
+
+    def _entry(self, node: yaml.Node, kind: Any, what: str) -> tuple[Any, ...]:
+        """The values of an entry of a list: several for the name of a preset."""
+        if isinstance(node, yaml.ScalarNode) and hasattr(kind, "all_named") and node.tag.endswith(":str"):
+            return self._made(node, lambda: tuple(kind.all_named(node.value)))
+        return (self.read(node, kind, what),)
 
     def _mapping(self, node: yaml.Node, what: str, kind: Any) -> dict[str, Any]:
         if not isinstance(node, yaml.MappingNode):

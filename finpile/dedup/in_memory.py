@@ -67,12 +67,12 @@ def deduplicate(
     near: NearConfig | Literal["fast", "paper"] | None = "fast",
     substring: SubstringConfig | int | None = None,
     templates: TemplatesConfig | None = None,
-    template_group: str = "row",
+    template_group: str = "source",
     heldout: HeldoutConfig | None = None,
     contamination: ContaminationConfig | None = None,
     added: Mapping[str, Any] | None = None,
     exact_fold: Fold = "none",
-    scope: Scope = "corpus",
+    scope: Scope = "dataset",
     order: Order = "priority",
     text: str = "text",
     root: str = ".",
@@ -93,14 +93,15 @@ def deduplicate(
         near: A setting for near duplicates, or its name; None keeps near duplicates.
         substring: A setting for repeated substrings, or their minimum length in bytes; None keeps repeated text.
         templates: A setting for lines that earlier documents of a group have; None keeps them.
-        template_group: The groups of `templates`: `row`, `host`, `folder` or `meta.KEY`, as in a corpus file. They
+        template_group: The groups of `templates`: `source`, `host`, `folder` or `meta.KEY`, as in a corpus file. They
             read the column `source`, `url`, `locator` or `meta`.
         heldout: The temporal split whose `overlap` removes held-out documents that share text with training documents.
         contamination: Evaluation sets; documents that contain their items are removed.
         added: Settings of algorithms of other packages, by name.
         exact_fold: Differences that equal texts may have.
         order: `time` keeps the earliest copy, and no decision depends on a later document; see `finpile.dedup.order`.
-        scope: `corpus` compares all documents, `dataset` only those with the same value in `dataset`.
+        scope: `dataset` compares documents with the same value in `dataset`, `corpus` all of them. A table without that
+            column is one dataset.
         text: The name of the text column.
         root: The folder to which paths of a tokenizer and of evaluation sets are relative.
 

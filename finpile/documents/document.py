@@ -79,7 +79,7 @@ def without(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
 PUBLISHED_SCHEMA = without(DOCUMENT_SCHEMA.append(pa.field("split", pa.string(), nullable=False)), DOCUMENT_FOLDERS)
 
 
-#: The column of a part of a row of Table 1 (site, outlet, form, channel) in published shards. Those of a build have it
+#: The column of a part of a source (site, outlet, form, channel) in published shards. Those of a build have it
 #: if a source of its corpus file has a rule for it.
 SUB_SOURCE = pa.field("sub_source", pa.string())
 
@@ -122,7 +122,7 @@ class RawDocument:
     license: str | None = None
     meta: Mapping[str, Any] = field(default_factory=dict)
     row: str | None = None
-    """The row of Table 1, if its source has several."""
+    """The source, if its entry of the corpus file has several."""
 
 
 def check_storable(document: RawDocument) -> None:

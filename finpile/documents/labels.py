@@ -1,6 +1,6 @@
 """Labels of documents, each by a rule that a source chooses: its groups of templates, and its sub-sources.
 
-    row         one label for all documents of a row of Table 1: the row
+    source      one label for all documents of a source: its name
     host        the host of the document's URL, in lower case, without `www.`
     folder      the folder of the document's file: `2019` of `archive.zip/2019/a.htm`; the archive for a file at its top
     meta.KEY    a value of the document's metadata, the first of a list: `meta.cik`; dots select nested keys
@@ -66,7 +66,7 @@ def document_labels(documents: pa.RecordBatch | pa.Table, rule: str) -> list[str
     return [_short(find(value)) for value in documents[column].to_pylist()]
 
 
-def _row(source: str) -> str:
+def _source(source: str) -> str:
     return source
 
 
@@ -89,7 +89,7 @@ def _folder(locator: str) -> str:
 
 
 _RULES: Mapping[str, tuple[str, Callable[[Any], str | None]]] = {
-    "row": ("source", _row),
+    "source": ("source", _source),
     "host": ("url", host_of),
     "region": ("url", _region),
     "folder": ("locator", _folder),

@@ -42,7 +42,7 @@ _U64 = npt.NDArray[np.uint64]
 _Label = tuple[str, str]
 
 #: Rules whose labels need no metadata.
-_OF_ORIGIN = ("row", "folder")
+_OF_ORIGIN = ("source", "folder")
 #: The label of documents whose group is unknown; no document has it.
 _UNKNOWN = "\0"
 _EARLIER_TEXTS = re.compile(r"equal to (\d+) earlier")

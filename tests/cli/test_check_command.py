@@ -375,7 +375,7 @@ def test_rule_that_documents_fulfil_is_no_warning(run: Run, corpus: Path, settin
 def test_row_of_which_no_record_is_is_a_warning(run: Run, corpus: Path) -> None:
     rows = "name: {field: meta.set, allow: [ArXiv, Github], rename: {Github: GitHub}}"
     config = replace(
-        with_records(corpus, {"text": "x", "meta": {"set": "ArXiv"}}, setting="sub_source: row"), "name: News", rows
+        with_records(corpus, {"text": "x", "meta": {"set": "ArXiv"}}, setting="sub_source: source"), "name: News", rows
     )
     assert warnings_of(run, config) == [f"{corpus}:3: no record is of the rows GitHub, which `allow` lists"]
 
@@ -383,10 +383,10 @@ def test_row_of_which_no_record_is_is_a_warning(run: Run, corpus: Path) -> None:
 def test_records_of_no_row_name_the_value(run: Run, corpus: Path) -> None:
     rows = "name: {field: meta.sett, allow: [ArXiv]}"
     config = replace(
-        with_records(corpus, {"text": "x", "meta": {"set": "ArXiv"}}, setting="sub_source: row"), "name: News", rows
+        with_records(corpus, {"text": "x", "meta": {"set": "ArXiv"}}, setting="sub_source: source"), "name: News", rows
     )
     message = run("check", config).refusal()
-    assert "news/a.jsonl#0: unknown_row: `meta.sett` is missing or null" in message
+    assert "news/a.jsonl#0: unknown_source: `meta.sett` is missing or null" in message
 
 
 def test_private_dataset_that_no_source_has_is_a_warning(run: Run, corpus: Path) -> None:

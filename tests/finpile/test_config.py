@@ -486,7 +486,7 @@ def test_a_sample_that_is_no_size_is_refused(refusal: Refusal, value: str) -> No
 @pytest.mark.parametrize(
     ("mixture", "message"),
     [
-        ("{Newz: 2}", "'Newz' is not a row or dataset of this corpus; did you mean `News`?"),
+        ("{Newz: 2}", "'Newz' is not a source or dataset of this corpus; did you mean `News`?"),
         ("{News: 5 times}", "weight '5 times': expected a number such as 1.5, `3 epochs`, `40%` or a mapping"),
         ("{News: [2]}", "expected a number or a mapping"),
         ("{News: {epoch: 2}}", "unknown key `epoch` in `News` of `mixture`; did you mean `epochs`?"),

@@ -19,7 +19,7 @@ def label(rule: str, **values: Any) -> str | None:
 @pytest.mark.parametrize(
     ("rule", "values", "expected"),
     [
-        ("row", {}, "Web"),
+        ("source", {}, "Web"),
         ("host", {"url": "https://www.North.example:8080/a?b"}, "north.example"),
         ("host", {"url": "https://user@sub.north.example"}, "sub.north.example"),
         ("host", {"url": "north.example/a"}, None),

@@ -45,12 +45,12 @@ def test_record_has_the_row_of_its_value_and_others_are_in_the_ledger(tmp_path: 
     documents, ledger = read(tmp_path, "a.jsonl", format="jsonl")
     assert [(document.text, document.row) for document in documents] == [("code", "GitHub"), ("paper", "ArXiv")]
     assert [(row.reason, row.detail) for row in ledger[:3]] == [
-        ("unknown_row", "`meta.set` is 'Books3'"),
-        ("unknown_row", "`meta.set` is missing or null"),
-        ("unknown_row", "`meta.set` is ['ArXiv']"),
+        ("unknown_source", "`meta.set` is 'Books3'"),
+        ("unknown_source", "`meta.set` is missing or null"),
+        ("unknown_source", "`meta.set` is ['ArXiv']"),
     ]
     assert [row.removed_text.decode().rstrip("\n") for row in ledger] == lines[2:]
-    assert {(row.dataset, row.source) for row in ledger} == {("The Pile", "rows by meta.set")}
+    assert {(row.dataset, row.source) for row in ledger} == {("The Pile", "sources by meta.set")}
     assert ledger[3].reason == "broken_json"
 
 
@@ -58,7 +58,7 @@ def test_column_of_parquet_names_the_row(tmp_path: Path) -> None:
     columns = {"text": ["code", "book"], "meta": [{"set": "Github"}, {"set": "Books3"}], "more": [[1], [2]]}
     pq.write_table(pa.table(columns), tmp_path / "a.parquet")
     [document], [row] = read(tmp_path, "a.parquet", format="parquet")
-    assert (document.row, row.reason, row.removed_text) == ("GitHub", "unknown_row", b"book")
+    assert (document.row, row.reason, row.removed_text) == ("GitHub", "unknown_source", b"book")
 
 
 @pytest.mark.parametrize(

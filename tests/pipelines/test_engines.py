@@ -122,7 +122,7 @@ def test_a_cluster_skips_passes(
             "paths": f"{name}.jsonl",
             "fields": {"timestamp": "date"},
             "clean": {"filters": []},
-            "template_group": "row",
+            "template_group": "source",
         }
         for name in ("News", "Web")
     ]

@@ -147,7 +147,7 @@ def in_memory_of(corpus: Corpus, out: Path) -> Deduplicated:
         near=config.dedup.near,
         substring=config.dedup.substring,
         templates=config.dedup.templates,
-        template_group="row",
+        template_group="source",
         heldout=config.heldout,
         contamination=config.contamination,
         added=config.dedup.added,

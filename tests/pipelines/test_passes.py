@@ -35,7 +35,7 @@ _SOURCES = [
         "paths": f"{name}.jsonl",
         "fields": {"timestamp": "date"},
         "clean": {"filters": []},
-        "template_group": "row",
+        "template_group": "source",
     }
     for name in ("News", "Web")
 ]

@@ -44,7 +44,7 @@ def _inputs(config: CorpusConfig) -> tuple[SourceInput, ...]:
 
 def _grouped(config: CorpusConfig, *labels: str) -> CorpusConfig:
     """The corpus with templates, for which each of these rows is a group; without labels, every row."""
-    groups = {source.label: "row" for source in config.sources if not labels or source.label in labels}
+    groups = {source.label: "source" for source in config.sources if not labels or source.label in labels}
     sources = (replace(source, template_group=groups.get(source.label)) for source in config.sources)
     return replace(config, sources=tuple(sources), dedup=replace(config.dedup, templates=TemplatesConfig()))
 

@@ -59,8 +59,8 @@ def test_rows_of_one_source_are_rows_of_the_corpus(corpus: Path, tmp_path: Path)
     manifest = build(load_config(corpus), str(out), Engine(num_workers=1))
     assert [check.name for check in verify(str(out)) if not check.ok] == []
     found = {row["source"]: row for row in source_rows(manifest)}
-    assert {name: row["read"] for name, row in found.items()} == {"ArXiv": 20, "GitHub": 21, "rows by meta.set": 20}
-    assert found["rows by meta.set"]["reasons"] == {"unknown_row": 20}
+    assert {name: row["read"] for name, row in found.items()} == {"ArXiv": 20, "GitHub": 21, "sources by meta.set": 20}
+    assert found["sources by meta.set"]["reasons"] == {"unknown_source": 20}
     table = ds.dataset(out / "documents", partitioning="hive").to_table()
     for row in table.to_pylist():
         name = json.loads(row["meta"]).get("set", "Github")
@@ -93,7 +93,7 @@ def test_rows_share_the_memory_of_four_shards(corpus: Path, tmp_path: Path) -> N
     config = load_config(corpus)
     task = plan(config, find_inputs(config))[0]
     whole, *rows = ingest_task(task, str(tmp_path / "work"), 400)
-    assert (whole["documents"], whole["files"], whole["removed"]) == (0, 2, {"unknown_row": 20})
+    assert (whole["documents"], whole["files"], whole["removed"]) == (0, 2, {"unknown_source": 20})
     assert {row["row"]: row["documents"] for row in rows} == {"GitHub": 20, "ArXiv": 20}
     names = [name for row in rows for name in row["shards"]]
     assert len(set(names)) == len(names) > 2

@@ -129,7 +129,7 @@ def test_a_change_of_the_rule_publishes_again(tmp_path: Path) -> None:
         return list(ran)
 
     assert "split" in run()
-    config.write_text(config.read_text().replace("sub_source: host", "sub_source: row"))
+    config.write_text(config.read_text().replace("sub_source: host", "sub_source: source"))
     assert run() == ["split"]
 
 

@@ -231,7 +231,7 @@ def test_near_compares_shards_with_cuts_to_shards_without(tmp_path: Path) -> Non
     body = "\n\n".join(" ".join(draw.choices(WORDS, k=14)).capitalize() + "." for _ in range(8))
     group = [{"text": f"{number}\n\n{_FOOTER}", "date": "2020-01-01"} for number in range(4)]
     cut = {"text": f"{body}\n\n{_FOOTER}", "date": "2020-02-02"}
-    source = {"name": "Web", "dataset": "FinPile", "format": "jsonl", "paths": ["a.jsonl"], "template_group": "row"}
+    source = {"name": "Web", "dataset": "FinPile", "format": "jsonl", "paths": ["a.jsonl"], "template_group": "source"}
     source |= {"fields": {"timestamp": "date"}, "clean": {"filters": []}}
     other = {**source, "name": "News", "paths": ["b.jsonl"]}
     dedup = {"near": "fast", "templates": {"min_documents": 3}, "substring": None}
@@ -249,7 +249,7 @@ def test_a_change_runs_the_stage_and_later_ones_again(built: Path, tmp_path: Pat
     assert run(config, out) == []
     config.write_text(config.read_text().replace("min_documents: 3", "min_documents: 4"))
     assert run(config, out) == first[first.index("templates") :]
-    config.write_text(config.read_text().replace("template_group: host", "template_group: row"))
+    config.write_text(config.read_text().replace("template_group: host", "template_group: source"))
     assert run(config, out) == first[first.index("templates") :]
 
 

@@ -74,7 +74,7 @@ def write_corpus(folder: Path, rows: Rows, **changes: Any) -> CorpusConfig:
     folder.mkdir(parents=True, exist_ok=True)
     for number, (text, day) in enumerate(rows):
         (folder / f"{number:02d}.jsonl").write_text(json.dumps({"text": text, "date": day}) + "\n")
-    group = {"template_group": "row"} if changes.get("dedup", {}).get("templates") else {}
+    group = {"template_group": "source"} if changes.get("dedup", {}).get("templates") else {}
     source = {"name": "News", "dataset": "FinPile", "format": "jsonl", "paths": "*.jsonl", **group}
     config = {"name": "past", "sources": [{**source, "fields": {"timestamp": "date"}}], **changes}
     (folder / "corpus.yaml").write_text(yaml.safe_dump(config))

@@ -43,7 +43,7 @@ CORPUS: dict[str, Any] = {
             "dataset": dataset,
             "format": "jsonl",
             "paths": [f"{name}*.jsonl"],
-            "template_group": "row",
+            "template_group": "source",
             "clean": {"filters": filters},
         }
         for name, dataset, filters in (

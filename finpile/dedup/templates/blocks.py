@@ -201,7 +201,7 @@ def _kinds(is_template: np.ndarray[Any, Any], places: I64, min_chars: int) -> U8
 
 
 def _seeds(documents: pa.Table, groups: Sequence[str]) -> U64:
-    """A number for the group of each document; groups of different rows of Table 1 are different."""
+    """A number for the group of each document; groups of different sources are different."""
     names = zip(documents["dataset"].to_pylist(), documents["source"].to_pylist(), groups, strict=True)
     known: dict[tuple[str, str, str], int] = {}
     return np.array([known.setdefault(name, _seed(name)) for name in names], np.uint64)

@@ -145,7 +145,7 @@ class Statement:
     model: ModelStatement = field(default_factory=ModelStatement)
     data: DataStatement = field(default_factory=DataStatement)
     sources: Mapping[str, SourceStatement] = field(default_factory=dict)
-    """By `DATASET/ROW`."""
+    """By `DATASET/SOURCE`."""
     crawlers: tuple[CrawlerStatement, ...] = ()
     user_data: UserDataStatement = field(default_factory=UserDataStatement)
     synthetic: SyntheticStatement = field(default_factory=SyntheticStatement)
@@ -162,7 +162,7 @@ class Statement:
             raise ConfigError(f"takedowns: snapshot {twice[0]} is there twice: keep one of the entries")
 
     def check(self, rows: Iterable[str], removals: Iterable[int]) -> None:
-        """Checks that it is about sources (`DATASET/ROW`) and removals (snapshots) of the corpus.
+        """Checks that it is about sources (`DATASET/SOURCE`) and removals (snapshots) of the corpus.
 
         Raises: ConfigError.
         """

@@ -168,7 +168,7 @@ def _sources(facts: CardFacts) -> Iterator[dict[str, Any]]:
 
 def _name_of(name: str | Mapping[str, Any]) -> str:
     """The name of a source, or what its records are divided by."""
-    return name if isinstance(name, str) else f"rows by {name['field']}"
+    return name if isinstance(name, str) else f"sources by {name['field']}"
 
 
 def _activities(facts: CardFacts, sources: Sequence[str]) -> Iterator[dict[str, Any]]:

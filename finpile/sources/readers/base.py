@@ -32,7 +32,7 @@ REASONS = {
     "undecodable": "bytes that none of the source's encodings can decode",
     "not_text": "a record that is not for reading (an image, a style sheet, a table for machines)",
     "unreadable_record": "a record, or bytes between records, that break the format",
-    "unknown_row": "a record whose field for the row (`name: {field: ...}`) has a value that `allow` has not, or none",
+    "unknown_source": "a record whose field of the source (`name: {field: ...}`) has none of the values in `allow`",
     "reader_error": "a record on which its reader failed in another way: the error's name is in `detail`",
     "unclaimed_bytes": "bytes that a reader passed over and that are not of the format's declared structure",
 }

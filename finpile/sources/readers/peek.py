@@ -103,7 +103,7 @@ def _why_nothing(found: Peek, source: SourceConfig, files: Sequence[InputFile]) 
                 f"text; fields there are: {', '.join(names) or 'none'}{closest(wanted[0], names)}. Name the one with "
                 "the text: `fields: {text: ...}`"
             )
-    for reason, setting in (("no_members", "members"), ("unknown_row", "name")):
+    for reason, setting in (("no_members", "members"), ("unknown_source", "name")):
         rows = [row for _, row in found.removals if row.reason == reason]
         if rows and len(rows) == len(found.removals):
             return f"{source.where.of(setting)}{head}: {rows[0].locator}: {rows[0].reason}: {rows[0].detail}"

@@ -429,7 +429,7 @@ def _in_row(document: RawDocument, source: SourceConfig, rows: RowsConfig, raw: 
     if row is not None:
         return replace(document, row=row)
     detail = f"`{rows.field}` is missing or null" if value is None else f"`{rows.field}` is {value!r}"
-    return removal(source, document.locator, "unknown_row", detail, raw or document.text.encode())
+    return removal(source, document.locator, "unknown_source", detail, raw or document.text.encode())
 
 
 def _size(stream: Any) -> int:

@@ -143,8 +143,8 @@ def test_copies_are_counted() -> None:
 
 def test_scope_dataset_keeps_a_copy_in_each_dataset() -> None:
     table = pa.table({"text": ["same"] * 3, "dataset": ["a", "b", "a"]})
-    assert deduplicate(table, scope="dataset").kept["dataset"].to_pylist() == ["a", "b"]
-    assert deduplicate(table).kept["dataset"].to_pylist() == ["a"]
+    assert deduplicate(table).kept["dataset"].to_pylist() == ["a", "b"]
+    assert deduplicate(table, scope="corpus").kept["dataset"].to_pylist() == ["a"]
 
 
 def test_data_frames_are_accepted() -> None:

@@ -134,7 +134,7 @@ def test_the_pile(root: Path) -> None:
     document, other = read(root, "pile/*.jsonl.zst")
     assert isinstance(document, RawDocument) and isinstance(other, Removal)
     assert (document.row, document.text) == ("FreeLaw", "An opinion.")
-    assert other.reason == "unknown_row"
+    assert other.reason == "unknown_source"
 
 
 def test_c4(root: Path) -> None:

@@ -167,7 +167,7 @@ def test_the_most_specific_key_counts() -> None:
 @pytest.mark.parametrize(
     ("mixture", "message"),
     [
-        ({"Newz": 1.0}, "'Newz' is not a row or dataset .+ did you mean `News`"),
+        ({"Newz": 1.0}, "'Newz' is not a source or dataset .+ did you mean `News`"),
         ({"Wikipedia": 1.0}, "several datasets: name one of The Pile/Wikipedia, Wikipedia/Wikipedia"),
         ({"News": -1.0}, "expected 0 to 400"),
         ({"News": float("nan")}, "expected 0 to 400"),
@@ -178,7 +178,7 @@ def test_the_most_specific_key_counts() -> None:
                 "The Pile": WeightConfig(share=0.1),
                 "Wikipedia/Wikipedia": WeightConfig(share=0.1),
             },
-            "no row with epochs",
+            "no source with epochs",
         ),
     ],
 )
