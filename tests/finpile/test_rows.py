@@ -65,7 +65,7 @@ def test_column_of_parquet_names_the_row(tmp_path: Path) -> None:
     ("setting", "message"),
     [
         ({"field": "set", "allow": []}, "allow is empty"),
-        ({"field": " ", "allow": ["A"]}, "field of the rows of a source is empty"),
+        ({"field": " ", "allow": ["A"]}, "field of the name of a source is empty"),
         ({"field": "set", "allow": ["A", "A"]}, "allow has 'A' twice"),
         ({"field": "set", "allow": ["A"], "rename": {"B": "C"}}, "rename has 'B', which is not in `allow`"),
         ({"field": "set", "allow": ["A"], "unknown": "keep"}, "`unknown` is 'keep': expected ledger"),
