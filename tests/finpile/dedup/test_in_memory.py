@@ -212,7 +212,7 @@ def test_polars_frames_come_back_with_their_types() -> None:
             "empty": [None] * 4,
         }
     )
-    kept = pl.DataFrame(deduplicate(frame).kept)
+    kept = pl.DataFrame(deduplicate(frame, scope="corpus").kept)
     assert kept.schema == frame.schema
     assert_frame_equal(kept, frame[[0, 1, 3]])
 
