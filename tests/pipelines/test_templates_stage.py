@@ -272,7 +272,11 @@ def test_exact_duplicates_can_stay(tmp_path: Path) -> None:
     ("old", "new", "message"),
     [
         ("template_group: host", "template_group: hots", "'hots' is not known; did you mean `host`"),
-        ("template_group: host", "template_group: meta.", "expected source, host, region, folder or the name of metadata"),
+        (
+            "template_group: host",
+            "template_group: meta.",
+            "expected source, host, region, folder or the name of metadata",
+        ),
         ("  template_group: host\n", "", "needs a source with a `template_group`"),
         ("templates:\n    min_documents: 3", "templates: null", "add `templates: {}` to `dedup`"),
     ],
