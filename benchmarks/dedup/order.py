@@ -209,7 +209,7 @@ def _with_priorities(corpus: pa.Table, priorities: Any) -> pa.Table:
 
 def _decisions(corpus: pa.Table, order: Order) -> dict[str, list[tuple[int | None, int | None, str | None]]]:
     """What is removed of each document: from, to, and the kept copy of one that is removed as a whole."""
-    found = deduplicate(corpus, substring=_MIN_LENGTH, order=order).removed
+    found = deduplicate(corpus, substring=_MIN_LENGTH, order=order, scope="corpus").removed
     decisions: dict[str, list[tuple[int | None, int | None, str | None]]] = {}
     for row in found.select(["id", "start", "end", "duplicate_of"]).to_pylist():
         decisions.setdefault(row["id"], []).append((row["start"], row["end"], row["duplicate_of"]))

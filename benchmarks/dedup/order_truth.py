@@ -117,7 +117,9 @@ class _Corpus:
         self._ids = documents["id"].to_pylist()
         self._places = {name: place for place, name in enumerate(self._ids)}
         self._texts = [text.encode() for text in documents["text"].to_pylist()]
-        found = deduplicate(documents.drop_columns(["digest"]), near=near, substring=substring, order=order)
+        found = deduplicate(
+            documents.drop_columns(["digest"]), near=near, substring=substring, order=order, scope="corpus"
+        )
         self._removed = found.removed
         first = {text: place for place, text in reversed(list(enumerate(self._texts)))}
         self._equal = {place for place, text in enumerate(self._texts) if first[text] != place}
