@@ -77,6 +77,7 @@ from finpile.sources import ACCOUNT_SCHEMA, STRUCTURE
 from finpile.sources import REASONS as ingest_reasons  # noqa: N811
 from finpile.tokens.provenance import INDEX_SCHEMA
 from finpile.tokens.store import MAX_UINT16_VOCAB, TokenMeta
+from finpile.tokens.tokenizers.used import UsedTokenizer
 
 ROOT = Path(__file__).resolve().parents[1]
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -89,6 +90,7 @@ _ARROW_VERSION = 1
 #: Constraints of `__post_init__` beyond the annotated type.
 _TIGHTER: Mapping[tuple[str, str], dict[str, Any]] = {
     ("SourceConfig", "format"): {"examples": list(FORMATS.built_in)},
+    ("CorpusConfig", "tokenizer"): {"anyOf": [{"$ref": "#/$defs/TokenizerConfig"}, {"enum": [None, "none"]}]},
     ("FileRecord", "checksum"): _SHA256,
     ("StageRecord", "fingerprint"): _HEX,
     ("StageRecord", "stage"): {"enum": list(names())},
@@ -126,6 +128,7 @@ def render() -> dict[str, bytes]:
         "inputs": _table_contract("Accounts of inputs: inputs/part-*.parquet", ACCOUNT_SCHEMA, INPUT_MEANINGS),
         "merged": _table_contract("tokenizer/merged.parquet", _merged_schema(), MERGED_MEANINGS),
         "vocabulary": _table_contract("tokenizer/vocabulary.parquet", _vocabulary_schema(), VOCABULARY_MEANINGS),
+        "used_tokenizer": _dataclass_contract("tokenizer/use.json, of a tokenizer that is used", UsedTokenizer),
         "tokens": _tokens(),
         "token_index": _table_contract(
             "Index of a token shard: tokens/index/split=*/**/part-*.parquet, a row for each piece of a document",

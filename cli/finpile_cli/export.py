@@ -42,8 +42,8 @@ def export_command(run: str, output: str, tokenizer_of: str | None, retained: Wh
     saved = load_model(run, retained)
     hugging_face_config(saved.meta)
     tokenizer = load_tokenizer(tokenizer_of or build_of(run), saved.meta)
-    files = save_hugging_face(output, saved.meta, saved.model)
     write_for_transformers(output, tokenizer, saved.meta.sequence_length)
+    files = save_hugging_face(output, saved.meta, saved.model)
     console = Console(as_json)
     paths = [str(Path(output, name)) for name in (*files, *FILES)]
     for path in paths:

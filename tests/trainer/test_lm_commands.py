@@ -163,9 +163,6 @@ def test_generate_continues_each_prompt_of_a_file(build: Path, monkeypatch: pyte
     run(train_command, folder / "train.yaml")
 
     class Bytes(ByteTokenizer):
-        def encode(self, text: str) -> list[int]:
-            return list(text.encode())
-
         def decode(self, ids: list[int]) -> bytes:
             return bytes(byte for byte in ids if byte < 256)
 

@@ -47,8 +47,8 @@ DOCUMENTS: list[tuple[str, np.ndarray, int, str]] = [
 class WordTokenizer:
     """Words are the numbers of their ids."""
 
-    def encode(self, text: str) -> Sequence[int]:
-        return [int(word) for word in text.split()]
+    def encode_array(self, texts: pa.Array) -> pa.LargeListArray:
+        return pa.array([[int(word) for word in text.split()] for text in texts.to_pylist()], pa.large_list(pa.int32()))
 
     def decode(self, ids: Sequence[int]) -> bytes:
         return text_of(np.array(ids, int)).encode()

@@ -35,12 +35,17 @@ class UsedTokenizer:
     """The content of `use.json`."""
 
     kind: str
+    """A `finpile.plugins.tokenizer.TokenizerKind`."""
     files: tuple[UsedFile, ...]
     """The main file first."""
     pattern: str | None
+    """Of tiktoken: a name, or a regular expression."""
     end_of_document: str
+    """The special token that ends each document."""
     eot_id: int
+    """Its id."""
     vocab_size: int
+    """The largest id plus 1."""
 
     @classmethod
     def read(cls, folder: str) -> UsedTokenizer:
