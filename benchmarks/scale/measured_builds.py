@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,7 +50,8 @@ class Measured:
 def measure(config: Path, out: Path, workers: int, until: str, fresh: bool) -> Measured:
     """Builds in this process, which must be new: its memory is measured. Unless `fresh`, earlier stages are kept."""
     from finpile_pipelines.build import build
-    from finpile_pipelines.exchange import held_tables, partition
+    from finpile_pipelines.exchange import held_tables
+    from finpile_pipelines.exchange.segments import Segments
     from finpile_pipelines.runner.engine import Engine
     from finpile_pipelines.stage import Sizes
     from finpile_pipelines.stage_runner import StageEvent
@@ -59,16 +60,16 @@ def measure(config: Path, out: Path, workers: int, until: str, fresh: bool) -> M
     from finpile.config import load_config
 
     measured, current = Measured(), [""]
-    run, encode = Engine.run, vars(partition)["table_to_bytes"]
+    run, encode = Engine.run, Segments.encode
 
     def counted_run(engine: Engine, label: str, construct: Any) -> None:
         measured.jobs[current[0]] += 1
         run(engine, label, construct)
 
-    def counted_encode(table: Any, *arguments: Any) -> bytes:
-        data: bytes = encode(table, *arguments)
-        measured.exchanged_bytes[current[0]] += len(data)
-        return data
+    def counted_encode(*arguments: Any) -> Iterator[tuple[int, bytes]]:
+        for number, segment in encode(*arguments):
+            measured.exchanged_bytes[current[0]] += len(segment)
+            yield number, segment
 
     def listen(event: StageEvent) -> None:
         if event.state == "running":
@@ -76,7 +77,7 @@ def measure(config: Path, out: Path, workers: int, until: str, fresh: bool) -> M
 
     setattr(held_tables, "HELD_BYTES", 0)  # noqa: B010 - all tables of exchanges have bytes to be counted
     setattr(Engine, "run", counted_run)  # noqa: B010
-    setattr(partition, "table_to_bytes", counted_encode)  # noqa: B010
+    setattr(Segments, "encode", counted_encode)  # noqa: B010
     engine = Engine(num_workers=workers, watch=lambda label, progress: None)
     sizes = Sizes(small_bytes=0)
     manifest = build(load_config(config), str(out), engine, fresh=fresh, sizes=sizes, listen=listen, until=until)

@@ -16,6 +16,11 @@ STREAM_BYTES = 64 << 20
 #: Tokens of one token shard.
 SHARD_TOKENS = 1 << 24
 
+#: Segments that one origin gives to an exchange at most: 8 KiB of a shard's text each, about. With one for each
+#: partition, their number would grow with the square of the shards.
+MOST_SEGMENTS = 2048
+#: Bytes of segments of a range of partitions that are split in memory.
+RANGE_BYTES = 128 << 20
 _MIN_PARTITIONS = 2
 #: Up to this number, an exchange has one partition for each unit of its rows.
 _EVEN_PARTITIONS = 4096

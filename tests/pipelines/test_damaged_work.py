@@ -6,12 +6,12 @@ import random
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 from finpile_pipelines.build import build
-from finpile_pipelines.exchange.partition import PartitionedTables, _receive_files, _SendFiles
+from finpile_pipelines.exchange.partition import PartitionedTables, _directories, _ReceiveFiles, _SendFiles
+from finpile_pipelines.exchange.segments import Segments
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.stage_runner import StageEvent
 
@@ -129,13 +129,19 @@ def test_bit_that_flips_while_a_build_runs_ends_it_with_the_file_and_the_remedy(
     assert snapshot(out) == snapshot(built)
 
 
-def test_every_flipped_bit_of_an_exchanged_file_is_noticed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("schema", [None, pa.schema([("n", pa.int64()), ("t", pa.string())])], ids=["ipc", "packed"])
+def test_every_flipped_bit_of_an_exchanged_file_is_noticed(schema: pa.Schema | None, tmp_path: Path) -> None:
     """These files live as long as one pipeline, and each of their readers reads a part."""
     tables = {name: pa.table({"n": list(range(name, name + 40)), "t": ["x"] * 40}) for name in (3, 5)}
-    sent: dict[int, Any] = dict(_SendFiles(str(tmp_path)).process(PartitionedTables("a", tables)))
-    assert {name: _receive_files((name, [part])) for name, part in sent.items()} == {
-        name: (name, table) for name, table in tables.items()
-    }
+    segments = Segments(schema)
+    sent = list(_SendFiles(segments, str(tmp_path)).process(PartitionedTables("a", tables)))
+    directories = dict(_directories((0, [block for _, block in sent])))
+    receive = _ReceiveFiles(segments, str(tmp_path))
+
+    def received(name: int) -> dict[int, pa.Table]:
+        return dict(receive((name, [directories[name]])))
+
+    assert {name: received(name) for name in tables} == {name: {name: table} for name, table in tables.items()}
     (path,) = tmp_path.iterdir()
     whole = path.read_bytes()
     for place in range(0, len(whole), 7):
@@ -143,12 +149,12 @@ def test_every_flipped_bit_of_an_exchanged_file_is_noticed(tmp_path: Path) -> No
         damaged[place] ^= 16
         path.write_bytes(damaged)
         noticed = 0
-        for name, part in sent.items():
+        for name in tables:
             try:
-                assert _receive_files((name, [part]))[1].equals(tables[name])
+                assert received(name) == {name: tables[name]}
             except IntegrityError:
                 noticed += 1
         assert noticed == 1
     path.write_bytes(whole[:-1])
     with pytest.raises(IntegrityError):
-        _receive_files((5, [sent[5]]))
+        received(5)

@@ -11,8 +11,9 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 import pytest
-from finpile_pipelines.exchange import held_tables, partition
-from finpile_pipelines.exchange.coders import RecordBatchCoder, TableCoder, table_from_bytes, table_to_bytes
+from finpile_pipelines.exchange import held_tables, partition, segments
+from finpile_pipelines.exchange.coders import RecordBatchCoder, TableCoder
+from finpile_pipelines.exchange.packed import SplitTable
 from finpile_pipelines.exchange.partition import (
     ExchangeByPartition,
     PartitionedTables,
@@ -21,11 +22,13 @@ from finpile_pipelines.exchange.partition import (
     split_by_partition,
 )
 from finpile_pipelines.exchange.tasks import Gather, Tasks
+from finpile_pipelines.process_folder import process_folder
 from finpile_pipelines.runner.engine import Engine
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from finpile import storage
+from finpile.storage import sizes
 
 SCHEMA = pa.schema([("key", pa.int64()), ("text", pa.large_string()), ("ids", pa.list_(pa.int32()))])
 ROWS = st.lists(
@@ -53,7 +56,7 @@ def origins() -> dict[str, list[dict[str, Any]]]:
     return {**sent, "s0": []}
 
 
-def exchanged(transport: Transport, order: list[str], folder: Path) -> list[dict[str, Any]]:
+def exchanged(transport: Transport, order: list[str], folder: Path, partitions: int = 0) -> list[dict[str, Any]]:
     """The exchange's tables, as a pipeline gathers them; each origin's table is sent as a slice in two chunks."""
     sent = origins()
     partitioned = []
@@ -61,7 +64,7 @@ def exchanged(transport: Transport, order: list[str], folder: Path) -> list[dict
         table = pa.concat_tables([table_of(sent[origin][:3]), table_of([*sent[origin][3:], *sent["s1"]])])
         table = table.slice(0, len(sent[origin]))
         partitioned.append(PartitionedTables(origin, split_by_partition(table, table["key"].to_numpy())))
-    exchange = ExchangeByPartition(transport, str(folder / "scratch"), "ByKey")
+    exchange = ExchangeByPartition(transport, str(folder / "scratch"), "ByKey", partitions=partitions)
 
     def construct(pipeline: beam.Pipeline) -> None:
         received = pipeline | Tasks(partitioned) | exchange
@@ -90,17 +93,32 @@ def test_rows_of_a_partition_are_by_origin_for_any_order_of_arrival(
     ]
 
 
+@pytest.mark.parametrize("transport", ["files", "local", "shuffle"])
+@pytest.mark.parametrize("range_bytes", [1, 2000, 1 << 20])
+@pytest.mark.parametrize("most", [1, 2, 6])
+def test_segments_of_several_partitions_give_the_same_tables(
+    transport: Transport, range_bytes: int, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In memory, and in parts of one segment or of several that are split into files."""
+    expected = exchanged(transport, sorted(origins()), tmp_path / "each")
+    monkeypatch.setattr(sizes, "MOST_SEGMENTS", most)
+    monkeypatch.setattr(sizes, "RANGE_BYTES", range_bytes)
+    monkeypatch.setattr(held_tables, "HELD_BYTES", 2000)
+    assert exchanged(transport, sorted(origins(), reverse=True), tmp_path / "ranges", 6) == expected
+    assert not list((process_folder() / "exchange").rglob("*.arrow"))
+
+
 def num_read(transport: Transport, held_bytes: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, int]:
-    """What the exchange gives, and the number of tables that it reads from files."""
-    decoded: list[bytes] = []
+    """What the exchange gives, and the number of segments that it reads from files."""
+    urls: list[str] = []
 
-    def decode(data: bytes) -> pa.Table:
-        decoded.append(data)
-        return table_from_bytes(data)
+    def read(url: str, start: int, end: int, checksum: int) -> bytes:
+        urls.append(url)
+        return segments.read_segment(url, start, end, checksum)
 
-    monkeypatch.setattr(partition, "table_from_bytes", decode)
+    monkeypatch.setattr(partition, "read_segment", read)
     monkeypatch.setattr(held_tables, "HELD_BYTES", held_bytes)
-    return exchanged(transport, sorted(origins()), folder), len(decoded)
+    return exchanged(transport, sorted(origins()), folder), len(urls)
 
 
 def test_tables_are_held_up_to_the_limit_and_equal_those_from_files(
@@ -108,39 +126,40 @@ def test_tables_are_held_up_to_the_limit_and_equal_those_from_files(
 ) -> None:
     """The transport `files`, which a caller may ask for, holds none."""
     expected, from_files = num_read("files", 1 << 20, tmp_path / "files", monkeypatch)
-    found = {size: num_read("local", size, tmp_path / str(size), monkeypatch) for size in (0, 500, 1 << 20)}
+    found = {size: num_read("local", size, tmp_path / str(size), monkeypatch) for size in (0, 2000, 1 << 20)}
     assert [tables for tables, _ in found.values()] == [expected] * 3
-    assert found[1 << 20][1] < found[500][1] < found[0][1] == from_files
+    assert found[1 << 20][1] < found[2000][1] < found[0][1] == from_files
 
 
-def test_bytes_of_a_table_that_was_read_can_be_held_again() -> None:
-    table = table_of([{"key": 1, "text": "oil", "ids": [1]}])
+def test_bytes_of_rows_can_be_held_again_when_all_partitions_are_read() -> None:
+    table = table_of([{"key": key, "text": "oil", "ids": [1]} for key in (1, 1, 2)])
+    rows = split_by_partition(table, table["key"].to_numpy())
     with held_tables.tables_held(table.nbytes):
-        first = held_tables.hold(table)
-        assert first is not None and held_tables.hold(table) is None
-        assert first.read().equals(table)
-        assert held_tables.hold(table) is not None
-        assert held_tables.hold(table_of([])) is not None
-    assert held_tables.hold(table) is None
+        first = held_tables.hold(rows)
+        assert first is not None and held_tables.hold(rows) is None
+        assert dict(first.read(0, 1)) == {1: table.slice(0, 2)}
+        assert held_tables.hold(rows) is None
+        assert dict(first.read(1, 2)) == {2: table.slice(2)}
+        assert held_tables.hold(rows) is not None
+        with pytest.raises(ValueError, match="twice"):
+            first.read(0, 1)
+    assert held_tables.hold(rows) is None
 
 
-def test_held_table_has_the_size_of_one_from_a_file() -> None:
-    """Stages count the bytes that they exchange."""
-    values = pa.array([1, None, 3, 4, 5, 6, 7, 8, 9]).take(pa.array([0, 2, 3]))
-    assert values.buffers()[0] is not None and not values.null_count
-    table = pa.table({"key": values, "text": ["oil", None, "gas"], "ids": [[1], [], None]})
-    from_file = table_from_bytes(table_to_bytes(table))
+def test_held_lists_do_not_have_the_values_of_other_partitions() -> None:
+    table = table_of([{"key": key, "text": "oil", "ids": [key, key]} for key in (1, 2)])
     with held_tables.tables_held():
-        held = held_tables.hold(table)
-    assert held is not None and held.table.equals(from_file) and held.table.nbytes == from_file.nbytes
+        held = held_tables.hold(split_by_partition(table, table["key"].to_numpy()))
+    assert held is not None
+    assert held.read(1, 2).table["ids"].chunk(0).values.to_pylist() == [2, 2]
 
 
 def test_slice_is_not_held() -> None:
     """It would hold its whole parent."""
-    table = table_of([{"key": number, "text": "oil", "ids": None} for number in range(100)])
+    table = table_of([{"key": 1, "text": "oil", "ids": None} for _ in range(100)])
     with held_tables.tables_held():
-        assert held_tables.hold(table.slice(1, 2)) is None
-        assert held_tables.hold(table.take(pa.array([1, 2]))) is not None
+        assert held_tables.hold(SplitTable.of({1: table.slice(1, 2)})) is None
+        assert held_tables.hold(SplitTable.of({1: table.take(pa.array([1, 2]))})) is not None
 
 
 @pytest.mark.parametrize("transport", ["files", "shuffle"])

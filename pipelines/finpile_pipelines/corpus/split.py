@@ -295,23 +295,24 @@ def _cut(
 def _partitioned_documents(ref: ShardRef, config: CorpusConfig, kept: pa.Table, parts: Parts) -> PartitionedTables:
     report_progress(kept.num_rows, kept["text"].nbytes)
     source = ref.source(config.sources)
-    tables: dict[int, pa.Table] = {}
+    bits, partition = digest_bits(kept["digest"]), np.full(kept.num_rows, -1)
     for split in splits_of(config):
         mine = parts.documents[source.dataset, source.label, split]
-        table = kept.filter(pc.equal(kept["split"], split))
-        partition = by_range(digest_bits(table["digest"]), len(mine)) + mine[0].partition
-        tables.update(split_by_partition(table, partition))
-    return PartitionedTables(f"{ref.index:06d}", tables)
+        chosen = pc.fill_null(pc.equal(kept["split"], split), False).to_numpy()
+        partition[chosen] = by_range(bits[chosen], len(mine)) + mine[0].partition
+    is_placed = partition >= 0
+    kept, partition = (kept, partition) if is_placed.all() else (kept.filter(pa.array(is_placed)), partition[is_placed])
+    return PartitionedTables(f"{ref.index:06d}", split_by_partition(kept, partition))
 
 
 def _partitioned_ledger(origin: str, rows: pa.Table, parts: Parts) -> PartitionedTables:
-    tables: dict[int, pa.Table] = {}
+    ids = np.array([int(value[:16], 16) for value in rows["id"].to_pylist()], dtype=np.uint64)
+    partition = np.full(rows.num_rows, -1)
     for stage in pc.unique(rows["stage"]).to_pylist():
         mine = parts.ledger[stage]
-        table = rows.filter(pc.equal(rows["stage"], stage))
-        ids = np.array([int(value[:16], 16) for value in table["id"].to_pylist()], dtype=np.uint64)
-        tables.update(split_by_partition(table, by_range(ids, len(mine)) + mine[0].partition))
-    return PartitionedTables(origin, tables)
+        chosen = pc.equal(rows["stage"], stage).to_numpy()
+        partition[chosen] = by_range(ids[chosen], len(mine)) + mine[0].partition
+    return PartitionedTables(origin, split_by_partition(rows, partition))
 
 
 def _write_documents(root: str, part: Part, rows: pa.Table) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from finpile_pipelines.shard_refs import RemovalFolder, ShardRef
 COPIES_SCHEMA = pa.schema(
     [pa.field("row", pa.int32()), pa.field("num_copies", pa.int32()), pa.field("id", pa.string())]
 )
+_KEPT_SCHEMA = pa.schema([REMOVAL_SCHEMA.field(name) for name in ("kept_shard", "kept_row", "duplicate_of")])
 #: Removals up to which the launcher redirects them itself; one takes about 300 bytes.
 REMOVALS_IN_MEMORY = 250_000
 
@@ -106,7 +107,7 @@ class RedirectDuplicates(beam.PTransform):
         found, most_redirects, folder = self._removals.folders, self._removals.most_redirects, self._folder
         indices, copy_stages = self._indices, self._removals.copy_stages
         transport, scratch = self._engine.exchange_transport, storage.join(folder, "scratch")
-        share = self._work / (1 + most_redirects)
+        share, num_shards = self._work / (1 + most_redirects), 1 + max(indices, default=0)
 
         def removals_of(index: int) -> tuple[int, pa.Table]:
             return index, _removals_of(index, found)
@@ -120,7 +121,14 @@ class RedirectDuplicates(beam.PTransform):
             parts = (
                 waiting
                 | f"ByKept{number}" >> beam.Map(_to_kept_shard)
-                | ExchangeByPartition(transport, scratch, f"ByMiddle{number}", share / max(1, len(indices)))
+                | ExchangeByPartition(
+                    transport,
+                    scratch,
+                    f"ByMiddle{number}",
+                    share / max(1, len(indices)),
+                    schema=REMOVAL_SCHEMA,
+                    partitions=num_shards,
+                )
                 | f"Redirect{number}" >> beam.Map(redirect)
             )
             final = (*final, parts | f"Final{number}" >> beam.Map(_final))
@@ -133,9 +141,11 @@ class RedirectDuplicates(beam.PTransform):
             | f"SendCopies{number}" >> beam.Map(_copies_to_shard)
             for number, tables in enumerate(final)
         )
-        by_shard = copies | ExchangeByPartition(transport, scratch, "CopiesByShard")
+        by_shard = copies | ExchangeByPartition(
+            transport, scratch, "CopiesByShard", schema=_KEPT_SCHEMA, partitions=num_shards
+        )
         written = (
-            final | WriteRemovals(self._engine, folder),
+            final | WriteRemovals(self._engine, folder, num_shards),
             by_shard | "WriteCopies" >> beam.Map(_write_copies, folder),
         )
         return written | beam.Flatten() | Gather(storage.join(folder, "decisions.json"))
@@ -189,7 +199,7 @@ def _copies(table: pa.Table, copy_stages: tuple[str, ...]) -> pa.Table:
 
 def _copies_to_shard(table: pa.Table) -> PartitionedTables:
     origin = table["id"][0].as_py() + "-" + table["stage"][0].as_py()
-    slim = table.select(["kept_shard", "kept_row", "duplicate_of"])
+    slim = table.select(_KEPT_SCHEMA.names)
     return PartitionedTables(origin, split_by_partition(slim, slim["kept_shard"].to_numpy()))
 
 

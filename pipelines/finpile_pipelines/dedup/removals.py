@@ -75,8 +75,9 @@ def _url(folder: str, kind: str, shard: int) -> str:
 class WriteRemovals(beam.PTransform):
     """Writes tables of removals, from one collection or several, to one file for each shard that loses a document."""
 
-    def __init__(self, engine: Engine, folder: str) -> None:
+    def __init__(self, engine: Engine, folder: str, num_shards: int) -> None:
         super().__init__()
+        self._num_shards = num_shards
         self._transport = engine.exchange_transport
         self._folder = folder
 
@@ -94,7 +95,8 @@ class WriteRemovals(beam.PTransform):
             write_removals(folder, shard, table)
             return {"shard": shard, "removed": table.num_rows}
 
-        exchange = ExchangeByPartition(self._transport, storage.join(folder, "scratch"), "ByShard")
+        scratch, schema = storage.join(folder, "scratch"), REMOVAL_SCHEMA
+        exchange = ExchangeByPartition(self._transport, scratch, "ByShard", schema=schema, partitions=self._num_shards)
         sent = tuple(
             tables
             | f"NotEmpty{index}" >> beam.Filter(lambda table: table.num_rows > 0)

@@ -27,7 +27,7 @@ def table_to_bytes(table: pa.Table, compression: Compression | None = "zstd") ->
     return bytes(sink.getvalue())
 
 
-def table_from_bytes(data: bytes) -> pa.Table:
+def table_from_bytes(data: bytes | memoryview) -> pa.Table:
     return pa.ipc.open_stream(data).read_all()
 
 

@@ -2,7 +2,7 @@
 
 To encode, write, read and decode a table takes longer than most steps take on it. So a pipeline that runs in this
 process (`runner.in_process`) holds the tables of its exchanges, up to `HELD_BYTES` at a time; further tables go to
-scratch files. Tables do not depend on where they were.
+scratch files. Rows do not depend on where they were.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
+
+from finpile_pipelines.exchange.packed import SplitTable
 
 #: Bytes of Arrow buffers that all exchanges of a pipeline hold together.
 HELD_BYTES = 128 << 20
@@ -47,37 +50,38 @@ def tables_held(size_bytes: int | None = None) -> Iterator[None]:
         _BUDGET.free_bytes = 0
 
 
-@dataclass(frozen=True, slots=True)
 class HeldTable:
-    """A table, or what a sender would write to a file; it is read once."""
+    """All rows of a sender; the ranges of each partition are read once, and after the last the rows are released."""
 
-    table: pa.Table
-    size_bytes: int
+    def __init__(self, rows: SplitTable, size_bytes: int) -> None:
+        self._rows: SplitTable | None = rows
+        self._left = len(rows)
+        self._size_bytes = size_bytes
+        self._lock = threading.Lock()
 
-    def read(self) -> pa.Table:
-        """The table; its bytes can then be held by others."""
-        _BUDGET.give_back(self.size_bytes)
-        return self.table
+    def read(self, first: int, last: int) -> SplitTable:
+        """The rows of partitions from number `first` to `last`, exclusive, of those that have rows."""
+        with self._lock:
+            rows = self._rows
+            if rows is None:
+                raise ValueError("held rows are read twice")
+            self._left -= last - first
+            if not self._left:
+                self._rows = None
+                _BUDGET.give_back(self._size_bytes)
+        begin, end = int(rows.bounds[first]), int(rows.bounds[last])
+        table = rows.table.slice(begin, end - begin)
+        if any(kind.num_fields for kind in table.schema.types):  # children of a slice are those of its parent
+            table = table.take(pa.array(np.arange(end - begin)))
+        return SplitTable(table, rows.names[first:last], rows.bounds[first : last + 1] - begin)
 
 
-def hold(table: pa.Table) -> HeldTable | None:
-    """The table as it would be in a file: in one chunk, without bitmaps of columns without nulls.
+def hold(rows: SplitTable) -> HeldTable | None:
+    """The rows, held; None if they have to go to a file.
 
-    None if it has to go to a file. A slice is not held: it would keep its whole parent in memory.
+    A slice is not held: it would keep its whole parent in memory.
     """
+    table = rows.table
     if any(chunk.offset for column in table.columns for chunk in column.chunks) or not _BUDGET.take(table.nbytes):
         return None
-    whole = table.combine_chunks()
-    columns = [_without_bitmap(chunk) for column in whole.columns for chunk in column.chunks]
-    compact = pa.Table.from_arrays(columns, schema=whole.schema) if len(columns) == whole.num_columns else whole
-    return HeldTable(compact, table.nbytes)
-
-
-def _without_bitmap(values: pa.Array) -> pa.Array:
-    """Flat values without the bitmap that says that all are valid: tables have equal sizes wherever they were."""
-    if values.null_count or values.type.num_fields or pa.types.is_dictionary(values.type):
-        return values
-    buffers = values.buffers()
-    if buffers[0] is None:
-        return values
-    return pa.Array.from_buffers(values.type, len(values), [None, *buffers[1:]], null_count=0)
+    return HeldTable(rows, table.nbytes)

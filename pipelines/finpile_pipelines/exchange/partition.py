@@ -2,13 +2,20 @@
 
 Three transports with equal results:
 
-    files     each origin writes one scratch file with a table per partition; the runner shuffles references
+    files     each origin writes one scratch file with a segment per partition; the runner shuffles one directory of
+              segments per origin
     local     the same; on an object store, the files are in a temporary folder of this machine instead, and a
               pipeline that runs in the launcher holds tables in memory, up to a limit (`held_tables`)
-    shuffle   the runner's GroupByKey shuffles the tables themselves, as Arrow IPC
+    shuffle   the runner's GroupByKey shuffles the segments themselves
 
 `local` suits the local runner, which keeps every shuffled byte several times in memory; `shuffle` suits engines whose
 workers share no disk.
+
+If the schema of an exchange is known, a segment is packed rows (`packed`), else an Arrow IPC stream.
+
+Each origin has a segment for each partition to which it sends rows, so that their number would grow with the square of
+the corpus. In files, an origin has `MOST_SEGMENTS` at most: above, a segment has the rows of a range of partitions,
+which its receiver splits, in memory or, above `RANGE_BYTES`, in files of its own.
 """
 
 from __future__ import annotations
@@ -18,7 +25,9 @@ import shutil
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Literal
+from uuid import uuid4
 
 import apache_beam as beam
 import numpy as np
@@ -26,11 +35,22 @@ import pyarrow as pa
 from apache_beam.coders import Coder
 
 from finpile import storage
-from finpile.errors import IntegrityError
-from finpile.storage.file_systems import file_system_of, is_object_store, read_all
-from finpile_pipelines.exchange.coders import Compression, table_from_bytes, table_to_bytes
-from finpile_pipelines.exchange.held_tables import HeldTable, hold
+from finpile.storage import sizes
+from finpile.storage.file_systems import file_system_of, is_object_store
+from finpile_pipelines.exchange.coders import table_from_bytes, table_to_bytes
+from finpile_pipelines.exchange.held_tables import hold
 from finpile_pipelines.exchange.jobs import Job, current_job, working
+from finpile_pipelines.exchange.packed import Ranges
+from finpile_pipelines.exchange.packed import split_by_partition as split_by_partition
+from finpile_pipelines.exchange.segments import (
+    Block,
+    Directory,
+    Segments,
+    compression_of,
+    directories,
+    read_segment,
+    write_block,
+)
 from finpile_pipelines.process_folder import process_folder
 from finpile_pipelines.progress import counted
 
@@ -71,20 +91,6 @@ class PartitionedTablesCoder(Coder):
 beam.coders.registry.register_coder(PartitionedTables, PartitionedTablesCoder)
 
 
-def split_by_partition(table: pa.Table, partition: np.ndarray[Any, Any]) -> dict[int, pa.Table]:
-    """The rows of each partition, in the order of the table."""
-    if len(partition) == 0:
-        return {}
-    order = np.argsort(partition, kind="stable")
-    names, starts = np.unique(partition[order], return_index=True)
-    if len(names) == 1:  # nothing to copy
-        return {int(names[0]): table}
-    ends = np.append(starts[1:], len(order))
-    return {
-        int(name): table.take(pa.array(order[start:end])) for name, start, end in zip(names, starts, ends, strict=True)
-    }
-
-
 def by_range(high_bits: np.ndarray[Any, Any], num_partitions: int) -> np.ndarray[Any, Any]:
     """The partition of each 64-bit key. Partitions are ranges of keys: sorted partitions, in order, are sorted."""
     top = high_bits.astype(np.uint64) >> np.uint64(32)
@@ -95,13 +101,24 @@ class ExchangeByPartition(beam.PTransform):
     """`PartitionedTables` in, `(partition, table)` out; rows are ordered by origin, then as sent.
 
     Several collections may send to the same partitions. (If they were flattened first, the runner would shuffle their
-    tables.) The steps that follow are `share` of the pipeline's work.
+    tables.) The steps that follow are `share` of the pipeline's work for each partition. All tables have the `schema`,
+    if it is given. If the number of `partitions` is, and it is large, files have segments of ranges of partitions.
     """
 
-    def __init__(self, transport: Transport, scratch: str, label: str, share: float = 0.0) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        scratch: str,
+        label: str,
+        share: float = 0.0,
+        *,
+        schema: pa.Schema | None = None,
+        partitions: int = 0,
+    ) -> None:
         super().__init__(label)
         self._transport = transport
         self._share = share
+        self._segments = Segments(schema, 0 if transport == "shuffle" else partitions, sizes.MOST_SEGMENTS)
         is_elsewhere = transport == "local" and is_object_store(file_system_of(scratch)[0])
         # A pipeline may have several exchanges of one label, each with a scratch folder of its own.
         folder = _local_scratch(scratch) if is_elsewhere else scratch
@@ -110,12 +127,15 @@ class ExchangeByPartition(beam.PTransform):
     def expand(
         self, partitioned: beam.PCollection[PartitionedTables] | tuple[beam.PCollection[PartitionedTables], ...]
     ) -> beam.PCollection[tuple[int, pa.Table]]:
-        in_files = _SendFiles(self._scratch, holds_tables=self._transport == "local")
-        send: beam.DoFn = _SendBytes() if self._transport == "shuffle" else in_files
-        receive: Receive = _receive_bytes if self._transport == "shuffle" else _receive_files
+        in_files = _SendFiles(self._segments, self._scratch, holds_tables=self._transport == "local")
+        send: beam.DoFn = _SendBytes(self._segments) if self._transport == "shuffle" else in_files
         senders = partitioned if isinstance(partitioned, tuple) else (partitioned,)
         sent = tuple(sender | f"Send{index}" >> beam.ParDo(send) for index, sender in enumerate(senders))
         joined = sent[0] if len(sent) == 1 else sent | beam.Flatten()
+        receive: Receive = _ReceiveBytes(self._segments)
+        if self._transport != "shuffle":
+            joined = joined | "Blocks" >> beam.GroupByKey() | "Directories" >> beam.FlatMap(_directories)
+            receive = _ReceiveFiles(self._segments, self._scratch)
         received = beam.FlatMap(_counted, receive, self._share, current_job()).with_output_types(tuple[int, pa.Table])
         return joined | "Group" >> beam.GroupByKey() | "Receive" >> received
 
@@ -125,77 +145,113 @@ def _local_scratch(scratch: str) -> str:
     return storage.join(str(process_folder()), _SCRATCH, f"{zlib.crc32(scratch.encode()):08x}")
 
 
-Receive = Callable[[tuple[int, Iterable[Any]]], tuple[int, pa.Table]]
+Receive = Callable[[tuple[int, Iterable[Any]]], Iterator[tuple[int, pa.Table]]]
 
 
 def _counted(
     group: tuple[int, Iterable[Any]], receive: Receive, share: float, job: Job | None
 ) -> Iterator[tuple[int, pa.Table]]:
-    yield from working(job, counted(share, map(receive, [group])))
-
-
-@dataclass(frozen=True, slots=True)
-class _FilePart:
-    """A table in a scratch file: an Arrow IPC stream of its own, and the CRC-32 of its bytes."""
-
-    url: str
-    start: int
-    size_bytes: int
-    crc32: int
-
-    def read(self) -> pa.Table:
-        """Raises: IntegrityError if the bytes are not those that were written."""
-        fs, path = file_system_of(self.url)
-        data = read_all(fs, path, self.start, self.start + self.size_bytes)
-        if len(data) != self.size_bytes or zlib.crc32(data) != self.crc32:
-            raise IntegrityError(f"{self.url} is damaged: run the same command again")
-        return table_from_bytes(data)
+    for received in working(job, receive(group)):
+        yield from counted(share, [received])
 
 
 class _SendFiles(beam.DoFn):
-    def __init__(self, scratch: str, *, holds_tables: bool = False) -> None:
+    def __init__(self, segments: Segments, scratch: str, *, holds_tables: bool = False) -> None:
+        self._segments = segments
         self._scratch = scratch
         self._holds_tables = holds_tables
 
-    def process(self, partitioned: PartitionedTables) -> Iterator[tuple[int, tuple[str, _FilePart | HeldTable]]]:
-        parts: dict[int, _FilePart | HeldTable] = {}
-        for name, table in partitioned.tables.items():
-            if self._holds_tables and (held := hold(table)):
-                parts[name] = held
-        parts.update(self._write(partitioned.origin, {n: t for n, t in partitioned.tables.items() if n not in parts}))
-        for name, part in sorted(parts.items()):
-            yield name, (partitioned.origin, part)
-
-    def _write(self, origin: str, tables: Mapping[int, pa.Table]) -> dict[int, _FilePart]:
-        """Writes the tables to one file; none if there are no tables."""
-        if not tables:
-            return {}
-        url = storage.join(self._scratch, f"{origin}.arrow")
-        parts: dict[int, _FilePart] = {}
-        compression: Compression | None = "lz4" if is_object_store(file_system_of(url)[0]) else None
-        with storage.write_atomically(url, durable=False) as stream:
-            start = 0
-            for name, table in sorted(tables.items()):
-                data = table_to_bytes(table.combine_chunks(), compression)
-                stream.write(data)
-                parts[name] = _FilePart(url, start, len(data), zlib.crc32(data))
-                start += len(data)
-        return parts
+    def process(self, partitioned: PartitionedTables) -> Iterator[tuple[int, Block]]:
+        rows = self._segments.rows(partitioned.tables)
+        if not len(rows):
+            return
+        if self._holds_tables and (held := hold(rows)):
+            numbers, cuts = self._segments.cut(rows)
+            yield 0, Block(partitioned.origin, numbers, cuts, np.zeros(len(numbers), np.uint32), held)
+            return
+        url = _block_url(self._scratch, partitioned.origin)
+        yield 0, write_block(url, partitioned.origin, self._segments.encode(rows, compression_of(url)))
 
 
 class _SendBytes(beam.DoFn):
+    def __init__(self, segments: Segments) -> None:
+        self._segments = segments
+
     def process(self, partitioned: PartitionedTables) -> Iterator[tuple[int, tuple[str, bytes]]]:
-        for name, table in sorted(partitioned.tables.items()):
-            yield name, (partitioned.origin, table_to_bytes(table))
+        for number, segment in self._segments.encode(self._segments.rows(partitioned.tables), "zstd"):
+            yield number, (partitioned.origin, segment)
 
 
-def _receive_files(group: tuple[int, Iterable[tuple[str, _FilePart | HeldTable]]]) -> tuple[int, pa.Table]:
-    partition, references = group
-    ordered = sorted(references, key=lambda item: item[0])
-    return partition, pa.concat_tables([part.read() for _, part in ordered])
+def _block_url(scratch: str, origin: str) -> str:
+    return storage.join(scratch, f"{origin}.arrow")
 
 
-def _receive_bytes(group: tuple[int, Iterable[tuple[str, bytes]]]) -> tuple[int, pa.Table]:
-    partition, sent = group
-    ordered = sorted(sent, key=lambda item: item[0])
-    return partition, pa.concat_tables([table_from_bytes(data) for _, data in ordered])
+def _directories(blocks: tuple[int, Iterable[Block]]) -> Iterator[tuple[int, Directory]]:
+    for directory in directories(list(blocks[1])):
+        yield directory.number, directory
+
+
+@dataclass(frozen=True, slots=True)
+class _ReceiveFiles:
+    """All tables of a segment's partitions. It is pickled for the workers."""
+
+    segments: Segments
+    scratch: str
+
+    def __call__(self, group: tuple[int, Iterable[Directory]]) -> Iterator[tuple[int, pa.Table]]:
+        """Raises: IntegrityError if a file has other bytes than were written."""
+        (directory,) = group[1]
+        if self.segments.have_ranges and directory.size_bytes > sizes.RANGE_BYTES:
+            yield from self._in_parts(directory)
+        else:
+            yield from self._read(directory)
+
+    def _in_parts(self, directory: Directory) -> Iterator[tuple[int, pa.Table]]:
+        """As `_read`, in bounded memory: parts of the segments are split into files, from which partitions are read."""
+        segments = self.segments.of_partitions
+        folder = _local_scratch(storage.join(self.scratch, f"range-{directory.number}-{uuid4().hex}"))
+        try:
+            blocks: list[Block] = []
+            for part in directory.parts(sizes.RANGE_BYTES):
+                origin, rows = f"{len(blocks):06d}", segments.rows(dict(self._read(part)))
+                blocks.append(write_block(_block_url(folder, origin), origin, segments.encode(rows, None)))
+                del rows
+            receive = _ReceiveFiles(segments, folder)
+            for one in directories(blocks):
+                yield from receive._read(one)
+        finally:
+            storage.remove_tree(folder)
+
+    def _read(self, directory: Directory) -> Iterator[tuple[int, pa.Table]]:
+        found: list[tuple[pa.Table, Ranges]] = []
+        for is_held, sources in groupby(directory.sources(), lambda source: source[-1] is not None):
+            if is_held:
+                held = [one.read(start, end) for _, start, end, _, one in sources if one is not None]
+                found += [(rows.table, rows.ranges) for rows in held]
+            else:
+                data = [
+                    read_segment(_block_url(self.scratch, origin), start, end, checksum)
+                    for origin, start, end, checksum, _ in sources
+                ]
+                found.append(self.segments.decode(data))
+        yield from _split(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _ReceiveBytes:
+    """As `_ReceiveFiles`, of segments that are elements."""
+
+    segments: Segments
+
+    def __call__(self, group: tuple[int, Iterable[tuple[str, bytes]]]) -> Iterator[tuple[int, pa.Table]]:
+        ordered = sorted(group[1], key=lambda item: item[0])
+        yield from _split([self.segments.decode([data for _, data in ordered])])
+
+
+def _split(found: list[tuple[pa.Table, Ranges]]) -> Iterator[tuple[int, pa.Table]]:
+    table = pa.concat_tables([table for table, _ in found]) if len(found) > 1 else found[0][0]
+    ranges = Ranges(
+        np.concatenate([ranges.names for _, ranges in found]), np.concatenate([ranges.sizes for _, ranges in found])
+    )
+    found.clear()
+    yield from ranges.split(table).items()

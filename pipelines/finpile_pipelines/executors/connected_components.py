@@ -100,8 +100,12 @@ class ConnectedComponents:
 
         def construct(pipeline: beam.Pipeline) -> None:
             transport, share = engine.exchange_transport, 1 / (3 * partitions)
-            by_end = ExchangeByPartition(transport, self._scratch, "ByEnd", share)
-            by_larger = ExchangeByPartition(transport, self._scratch, "ByLargerEnd", share)
+            by_end = ExchangeByPartition(
+                transport, self._scratch, "ByEnd", share, schema=clusters.NEIGHBOUR_SCHEMA, partitions=partitions
+            )
+            by_larger = ExchangeByPartition(
+                transport, self._scratch, "ByLargerEnd", share, schema=clusters.NEIGHBOUR_SCHEMA, partitions=partitions
+            )
             ends = pipeline | Tasks(range(partitions), 1 / 3) | "Ends" >> beam.Map(send_both) | by_end
             large = ends | "LargeStar" >> beam.Map(_large_star)
             sent = large | "Larger" >> beam.Map(send_larger) | by_larger
@@ -125,7 +129,13 @@ class ConnectedComponents:
             return {"partition": received[0], "documents": table.num_rows}
 
         def construct(pipeline: beam.Pipeline) -> None:
-            exchange = ExchangeByPartition(self._engine.exchange_transport, self._scratch, "ByDocument")
+            exchange = ExchangeByPartition(
+                self._engine.exchange_transport,
+                self._scratch,
+                "ByDocument",
+                schema=clusters.GROUP_SCHEMA,
+                partitions=partitions,
+            )
             received = pipeline | Tasks(range(partitions)) | "Stars" >> beam.Map(send) | exchange
             _ = received | "Write" >> beam.Map(write) | Gather(url)
 

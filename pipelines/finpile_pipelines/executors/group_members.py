@@ -15,6 +15,7 @@ import pyarrow as pa
 from finpile import storage
 from finpile.dedup.near import clusters
 from finpile.dedup.near.groups import GROUPED_PAIR_SCHEMA, PAIR_ORDER, with_group
+from finpile_pipelines.exchange.packed import SplitTable
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, Transport, split_by_partition
 from finpile_pipelines.exchange.passed import Passed
 from finpile_pipelines.exchange.tasks import After, Gather, Tasks
@@ -22,6 +23,7 @@ from finpile_pipelines.executors.connected_components import by_number, read_par
 
 #: A document's number and its place.
 PLACE_SCHEMA = pa.schema([("number", pa.int64()), ("shard", pa.int32()), ("row", pa.int32())])
+_GROUPED_PLACE_SCHEMA = PLACE_SCHEMA.append(GROUPED_PAIR_SCHEMA.field("group"))
 MEMBER_SCHEMA = pa.schema([("row", pa.int32()), ("group", pa.int64())])
 
 
@@ -75,7 +77,7 @@ class GroupMembers:
             f"{number:06d}", self._by_group(with_group(self._pairs(number), "a", self._groups(number)))
         )
 
-    def _by_group(self, pairs: pa.Table) -> dict[int, pa.Table]:
+    def _by_group(self, pairs: pa.Table) -> SplitTable:
         return split_by_partition(pairs, pairs["group"].to_numpy() % self.num_ranges)
 
     def _write_members(self, received: tuple[int, pa.Table]) -> dict[str, Any]:
@@ -109,18 +111,26 @@ class _WriteMembers(beam.PTransform):
         members, transport, work, after = self._arguments
         scratch, share = members._at("scratch"), 0.2 * work
 
-        def exchange(label: str, partitions: int) -> ExchangeByPartition:
-            return ExchangeByPartition(transport, scratch, label, share / partitions)
+        def exchange(label: str, partitions: int, schema: pa.Schema) -> ExchangeByPartition:
+            return ExchangeByPartition(
+                transport, scratch, label, share / partitions, schema=schema, partitions=partitions
+            )
 
-        num_shards, num_ranges = len(members.shard_indices), members.num_ranges
+        num_shards, num_ranges = 1 + max(members.shard_indices, default=0), members.num_ranges
         shards = Tasks(members.shard_indices, share, after=after, note="members")
         ranges = Tasks(range(num_ranges), share, after=after, note="members")
         sent = pipeline | "Shards" >> shards | "Numbers" >> beam.Map(members._send_numbers)
-        found = sent | exchange("MembersByNumber", num_ranges) | "Members" >> beam.Map(members._send_members)
+        found = (
+            sent | exchange("MembersByNumber", num_ranges, PLACE_SCHEMA) | "Members" >> beam.Map(members._send_members)
+        )
         routed = pipeline | "Ranges" >> ranges | "Pairs" >> beam.Map(members._send_pairs)
         outcomes = (
-            found | exchange("MembersByShard", num_shards) | "WriteMembers" >> beam.Map(members._write_members),
-            routed | exchange("PairsByGroup", num_ranges) | "WritePairs" >> beam.Map(members._write_pairs),
+            found
+            | exchange("MembersByShard", num_shards, _GROUPED_PLACE_SCHEMA)
+            | "WriteMembers" >> beam.Map(members._write_members),
+            routed
+            | exchange("PairsByGroup", num_ranges, GROUPED_PAIR_SCHEMA)
+            | "WritePairs" >> beam.Map(members._write_pairs),
         )
         gather = Gather(members._at("members.json"), after=after)
         return outcomes | beam.Flatten() | gather

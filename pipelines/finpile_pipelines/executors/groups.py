@@ -124,8 +124,10 @@ class GroupsOverShards:
 
         refs = self.round.refs
         keys = pipeline | "Documents" >> Tasks(refs, 0.7 * work, after=after, note="keys") | "Keys" >> beam.Map(send)
-        paired = keys | self._exchange("ByBandKey", 0.2 * work) | "Pairs" >> beam.Map(pair)
-        sent = paired | "SendPairs" >> beam.Map(send_pairs) | self._exchange("ByNumber", 0.1 * work)
+        paired = keys | self._exchange("ByBandKey", 0.2 * work, self.step.sends) | "Pairs" >> beam.Map(pair)
+        sent = (
+            paired | "SendPairs" >> beam.Map(send_pairs) | self._exchange("ByNumber", 0.1 * work, clusters.PAIR_SCHEMA)
+        )
         outcomes = (sent | "Distinct" >> beam.Map(write), paired | "PairCounts" >> beam.Map(_counts))
         gather = Gather(self._at("pairs.json"), sum_of(_PAIRS), after=after)
         return outcomes | "AllPairs" >> beam.Flatten() | "GatherPairs" >> gather
@@ -163,7 +165,11 @@ class GroupsOverShards:
         tasks = Tasks(self.round.refs, 0.3 * work, after=after, note="verify")
         grouped = pipeline | "Groups" >> tasks | "Texts" >> beam.Map(send) | self._exchange("ByGroup", 0.7 * work)
         resolved = grouped | "Resolve" >> beam.Map(resolve)
-        written = resolved | "Removals" >> beam.Map(removals) | WriteRemovals(self.engine, self._folder)
+        written = (
+            resolved
+            | "Removals" >> beam.Map(removals)
+            | WriteRemovals(self.engine, self._folder, self.round.num_shards)
+        )
         outcomes = (written, resolved | "GroupCounts" >> beam.Map(_counts)) | beam.Flatten()
         return outcomes | "GatherRemovals" >> Gather(self._at("resolved.json"), after=after)
 
@@ -186,8 +192,9 @@ class GroupsOverShards:
     def _at(self, name: str) -> str:
         return storage.join(self._folder, name)
 
-    def _exchange(self, label: str, share: float) -> ExchangeByPartition:
-        return ExchangeByPartition(self.engine.exchange_transport, self._at("scratch"), label, share / self._partitions)
+    def _exchange(self, label: str, share: float, schema: pa.Schema | None = None) -> ExchangeByPartition:
+        transport, scratch, number = self.engine.exchange_transport, self._at("scratch"), self._partitions
+        return ExchangeByPartition(transport, scratch, label, share / number, schema=schema, partitions=number)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ _I32 = npt.NDArray[np.int32]
 #: Rows of earlier shards, by shard, ascending.
 Found = Mapping[int, _I32]
 _SENT_SCHEMA = ENTRY_SCHEMA.append(pa.field("is_entry", pa.bool_()))
+_PLACE_SCHEMA = pa.schema([ENTRY_SCHEMA.field(name) for name in ("shard", "row")])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,15 +96,17 @@ class KeySearch:
         def construct(pipeline: beam.Pipeline) -> None:
             transport = engine.exchange_transport
 
-            def exchange(label: str, share: float) -> ExchangeByPartition:
-                return ExchangeByPartition(transport, scratch, label, share)
+            def exchange(label: str, share: float, schema: pa.Schema, partitions: int) -> ExchangeByPartition:
+                return ExchangeByPartition(transport, scratch, label, share, schema=schema, partitions=partitions)
 
             sent = pipeline | Tasks(list(enumerate(tasks)), 0.6, note="keys") | "Keys" >> beam.Map(steps.send)
             _ = sent | "Asked" >> beam.Map(_first) | "GatherAsked" >> Gather(asked)
-            by_range = sent | "Sent" >> beam.Map(_second) | exchange("KeysByRange", 0.3 / num_parts)
+            by_range = (
+                sent | "Sent" >> beam.Map(_second) | exchange("KeysByRange", 0.3 / num_parts, _SENT_SCHEMA, num_parts)
+            )
             searched = by_range | "Search" >> beam.Map(steps.search)
             _ = searched | "Parts" >> beam.Map(_first) | "GatherParts" >> Gather(parts)
-            places = searched | "Places" >> beam.Map(_second) | exchange("PlacesByShard", 0.1)
+            places = searched | "Places" >> beam.Map(_second) | exchange("PlacesByShard", 0.1, _PLACE_SCHEMA, 0)
             _ = places | "Write" >> beam.Map(steps.write) | "GatherFound" >> Gather(found)
 
         engine.run(name, construct)

@@ -107,6 +107,11 @@ class OneRound:
         return tuple(step for step in self.one.steps if isinstance(step, Exchange))
 
     @property
+    def num_shards(self) -> int:
+        """More than the highest number of a shard."""
+        return 1 + max((ref.index for ref in self.refs), default=0)
+
+    @property
     def groups(self) -> Groups | None:
         """The step of a pass over groups, which has no exchanges."""
         return next((step for step in self.one.steps if isinstance(step, Groups)), None)
@@ -141,8 +146,10 @@ class OneRound:
         return Request(
             name=name,
             send=partial(self._send, number),
+            sends=step.sends,
             key=step.key,
             answer=step.answer,
+            replies=step.replies,
             write=write,
             tally=_CROWDED if step.refine is not None else _REMOVED,
             num_partitions=partitions_of(len(self.refs), step.shards_of_unit),

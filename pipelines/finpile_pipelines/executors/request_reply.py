@@ -17,18 +17,18 @@ from finpile.dedup.plan import Answer
 from finpile.documents.document import digest_bits
 from finpile.splitmix import GOLDEN
 from finpile.storage.sizes import num_partitions
+from finpile_pipelines.exchange.packed import SplitTable, packed_bytes, split_by_partition
 from finpile_pipelines.exchange.partition import (
     ExchangeByPartition,
     PartitionedTables,
     Transport,
     by_range,
-    split_by_partition,
 )
 from finpile_pipelines.exchange.passed import Passed
 from finpile_pipelines.exchange.tasks import After, Gather, RemoveFolder, Tasks, sum_of
 from finpile_pipelines.shard_refs import ShardRef
 
-#: In the outcomes: the bytes of rows or replies, as Arrow buffers.
+#: In the outcomes: the bytes of rows or replies.
 EXCHANGED = "exchanged_bytes"
 
 
@@ -38,9 +38,11 @@ class Request:
 
     name: str
     send: Callable[[ShardRef], pa.Table]
+    sends: pa.Schema
     key: str
     """The column by which rows are sent."""
     answer: Callable[[pa.Table], Answer]
+    replies: pa.Schema
     write: Callable[[int, pa.Table], Mapping[str, int]]
     """Writes the replies to a shard, which have a column `shard`; returns counts."""
     tally: str
@@ -85,11 +87,16 @@ class RequestReply(beam.PTransform):
             return group[0], request.answer(group[1])
 
         def write(group: tuple[int, pa.Table]) -> dict[str, Any]:
-            return {"to": group[0], EXCHANGED: group[1].nbytes, **request.write(*group)}
+            return {"to": group[0], EXCHANGED: packed_bytes(group[1]), **request.write(*group)}
 
-        by_hash = ExchangeByPartition(self._transport, scratch, f"{request.name}ByHash", 0.3 * work / partitions)
-        share_by_shard = 0.1 * work / max(1, len(self._refs))
-        by_shard = ExchangeByPartition(self._transport, scratch, f"{request.name}ByShard", share_by_shard)
+        num_shards = 1 + max((ref.index for ref in self._refs), default=0)
+
+        def exchange(label: str, share: float, schema: pa.Schema, partitions: int) -> ExchangeByPartition:
+            name = f"{request.name}{label}"
+            return ExchangeByPartition(self._transport, scratch, name, share, schema=schema, partitions=partitions)
+
+        by_hash = exchange("ByHash", 0.3 * work / partitions, request.sends, partitions)
+        by_shard = exchange("ByShard", 0.1 * work / max(1, len(self._refs)), request.replies, num_shards)
         sent = pipeline | Tasks(self._refs, 0.6 * work, after=after, note=request.name) | "Send" >> beam.Map(send)
         answered = sent | by_hash | "Answer" >> beam.Map(answer)
         outcomes = (
@@ -113,7 +120,7 @@ def partitions_of(num_shards: int, shards_of_unit: int) -> int:
     return num_partitions(num_shards, shards_of_unit)
 
 
-def by_key(rows: pa.Table, key: str, partitions: int) -> dict[int, pa.Table]:
+def by_key(rows: pa.Table, key: str, partitions: int) -> SplitTable:
     """The rows of each partition that has some, by their column `key`: digests, or numbers.
 
     A minimizer is the smallest of many hashes, so minimizers lie in a narrow range. Multiplied by
@@ -130,7 +137,7 @@ def partition_of(keys: pa.ChunkedArray, partitions: int) -> npt.NDArray[np.int64
 
 
 def _size(partitioned: PartitionedTables) -> dict[str, Any]:
-    return {"from": partitioned.origin, EXCHANGED: sum(table.nbytes for table in partitioned.tables.values())}
+    return {"from": partitioned.origin, EXCHANGED: packed_bytes(SplitTable.of(partitioned.tables).table)}
 
 
 def _counts(answered: tuple[int, Any]) -> dict[str, Any]:

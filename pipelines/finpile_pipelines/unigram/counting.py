@@ -165,7 +165,7 @@ def _count_file(
         first = domain.first_chunk
         if label in edges or domain.share < 1:
             table, chunk = split_to_chunks(texts, edges.get(label, _ONE_CHUNK), domain.share)
-            parts = split_by_partition(table, chunk + first)
+            parts: Mapping[int, pa.Table] = split_by_partition(table, chunk + first)
         else:
             parts = {first: pa.table({"text": texts})}
         counts = {name: counts_table(count_pretokens(part["text"])) for name, part in parts.items()}
