@@ -9,8 +9,8 @@ is that over the smallest number of shards. An origin gives `--segments` segment
 a build: the text of each is a 32nd.
 
 Corpora are those of `benchmarks.scale.corpus`. Each build runs in a process of its own, which counts the tables that
-origins give to exchanges, their bytes as Arrow buffers, and the segments in which they travel. `--checkouts` builds with the code of other checkouts, too,
-in turns; their environment must have the same packages.
+origins give to exchanges, their bytes as Arrow buffers, and the segments in which they travel. `--checkouts` builds
+with the code of other checkouts, too, in turns; their environment must have the same packages.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _build(corpus: Path, options: argparse.Namespace) -> dict[str, Any]:
 
     setattr(size_constants, "MOST_SEGMENTS", options.segments)  # noqa: B010
     say(f"code of {Path(finpile_pipelines.__file__).parents[2]}")
-    out, config = corpus.with_name(f"{corpus.name}-out"), corpus / "corpus.yaml"
+    out, config = corpus.with_name(f"{corpus.name}-out-{os.getpid()}"), corpus / f"corpus-{os.getpid()}.yaml"
     dedup = {"exact": False, "near": None} | {name: _DEDUP[name] for name in options.stages}
     source = {"format": "parquet", "clean": {"html": "never"}, "name": "Web", "dataset": "Generated"}
     sources = [{**source, "paths": ["documents/*.parquet"]}]

@@ -22,6 +22,7 @@ import apache_beam as beam
 from finpile import storage
 from finpile_pipelines.exchange.jobs import Job, compared_versions, current_job, working
 from finpile_pipelines.exchange.passed import Passed
+from finpile_pipelines.exchange.task_lists import task_list
 from finpile_pipelines.progress import counted, report_note, shares_of
 
 Outcomes = list[dict[str, Any]]
@@ -69,12 +70,12 @@ class Tasks(beam.PTransform):
         self._note = note
 
     def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[Any]:
-        tasks, after = self._tasks, self._after
+        tasks, after = task_list(self._tasks, current_job()), self._after
         if after is None and (compared := compared_versions()) is not None:
             after = After(compared)
         if after is None:
-            return pipeline | beam.Impulse() | beam.FlatMap(lambda _: tasks) | _Distributed(self._note)
-        return pipeline | _Released(lambda _: tasks, after) | _Distributed(self._note)
+            return pipeline | beam.Impulse() | beam.FlatMap(lambda _: tasks.read()) | _Distributed(self._note)
+        return pipeline | _Released(lambda _: tasks.read(), after) | _Distributed(self._note)
 
 
 class PlannedTasks(beam.PTransform):
@@ -107,7 +108,7 @@ def _with_shares(tasks: Sequence[Any], share: float, sizes: Sequence[int] = ()) 
 class _Released(beam.PTransform):
     """Tasks that `plan` lists from the end of an earlier pass; none if the pass is skipped."""
 
-    def __init__(self, plan: Callable[[Passed], list[_Numbered]], after: After) -> None:
+    def __init__(self, plan: Callable[[Passed], Sequence[_Numbered]], after: After) -> None:
         super().__init__()
         self._plan = plan
         self._after = after

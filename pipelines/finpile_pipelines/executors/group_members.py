@@ -6,7 +6,7 @@
 For a few shards one task does this.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import apache_beam as beam
@@ -54,6 +54,11 @@ class GroupMembers:
     ) -> beam.PCollection[Passed]:
         """Adds steps to a pipeline that write what `write_all` writes; the output is there when all is written."""
         return pipeline | _WriteMembers(self, transport, work, after)
+
+    @property
+    def of_workers(self) -> "GroupMembers":
+        """What is pickled with steps, once for each: the shards are the tasks."""
+        return replace(self, shard_indices=())
 
     def members(self, shard: int) -> pa.Table:
         """The rows of a shard that are in a group, ascending."""
@@ -116,8 +121,9 @@ class _WriteMembers(beam.PTransform):
                 transport, scratch, label, share / partitions, schema=schema, partitions=partitions
             )
 
-        num_shards, num_ranges = 1 + max(members.shard_indices, default=0), members.num_ranges
-        shards = Tasks(members.shard_indices, share, after=after, note="members")
+        indices, num_ranges, members = members.shard_indices, members.num_ranges, members.of_workers
+        num_shards = 1 + max(indices, default=0)
+        shards = Tasks(indices, share, after=after, note="members")
         ranges = Tasks(range(num_ranges), share, after=after, note="members")
         sent = pipeline | "Shards" >> shards | "Numbers" >> beam.Map(members._send_numbers)
         found = (

@@ -100,7 +100,8 @@ class GroupsOverShards:
 
     def _pair(self, pipeline: beam.Pipeline, work: float, after: After | None) -> beam.PCollection[Passed]:
         """Writes the places of documents by shard, and pairs by range of numbers; the summary is the pairs' number."""
-        keys_of, pairs_of, partitions = _KeysOfShards(self.round, self.step), self.step.pairs, self._partitions
+        keys_of, pairs_of = _KeysOfShards(self.round.of_workers, self.step), self.step.pairs
+        partitions = self._partitions
         places, pairs = self._at("places"), self._at("pairs")
 
         def send(ref: ShardRef) -> PartitionedTables:
@@ -134,7 +135,8 @@ class GroupsOverShards:
 
     def _connect(self, pipeline: beam.Pipeline, work: float, after: After) -> beam.PCollection[Passed]:
         """One task: the groups of all pairs and, for a few shards, their members."""
-        folder, partitions, members, are_few = self._folder, self._partitions, self._members, self._are_few
+        folder, partitions, are_few = self._folder, self._partitions, self._are_few
+        members = self._members if are_few else self._members.of_workers
 
         def connect(_: int) -> dict[str, Any]:
             num_documents = connect_in_memory(folder, partitions)
@@ -148,8 +150,8 @@ class GroupsOverShards:
 
     def _resolve(self, pipeline: beam.Pipeline, work: float, after: After) -> beam.PCollection[Passed]:
         """Collects the texts of each group, resolves it, and writes the removals by shard."""
-        partitions, members, stage = self._partitions, self._members, self.round.stage
-        resolve_groups, members_of = self.step.resolve, _MembersOfShards(self.round, self.step)
+        partitions, members, stage = self._partitions, self._members.of_workers, self.round.stage
+        resolve_groups, members_of = self.step.resolve, _MembersOfShards(self.round.of_workers, self.step)
 
         def send(ref: ShardRef) -> PartitionedTables:
             table = members_of(ref, members.members(ref.index))

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any
 
@@ -59,7 +59,7 @@ def table_url(folder: str, name: str) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OneRound:
-    """A round of a pass. It is pickled for the workers, so it does not hold the engine."""
+    """A round of a pass. It is pickled for the workers, so it does not hold the engine; they get it without `refs`."""
 
     stage: str
     one: Pass
@@ -98,13 +98,18 @@ class OneRound:
             return passed
         share = work * max(0.0, 1 - sum(step.share for step in steps)) / left
         tasks = Tasks(self._senders, share, after=after, note=self.one.name)
-        outcomes = pipeline | "Shards" >> tasks | "Decide" >> beam.Map(partial(self._decide, decide))
+        outcomes = pipeline | "Shards" >> tasks | "Decide" >> beam.Map(partial(self.of_workers._decide, decide))
         gather = Gather(outcomes_url(self.folder, _DECIDED), sum_of(_CUT_BYTES), after=after)
         return outcomes | "Decided" >> gather
 
     @property
     def exchanges(self) -> tuple[Exchange, ...]:
         return tuple(step for step in self.one.steps if isinstance(step, Exchange))
+
+    @property
+    def of_workers(self) -> "OneRound":
+        """What is pickled with steps, once for each: the shards are the tasks."""
+        return replace(self, refs=())
 
     @property
     def num_shards(self) -> int:
@@ -142,10 +147,11 @@ class OneRound:
     def _request(self, number: int, is_last: bool) -> Request:
         step = self.exchanges[number]
         name = _file(step, self.level if step.refine is not None else 0)
-        write = self._write_removals if is_last else partial(self._write_replies, step.refine is not None, name)
+        worker = self.of_workers
+        write = worker._write_removals if is_last else partial(worker._write_replies, step.refine is not None, name)
         return Request(
             name=name,
-            send=partial(self._send, number),
+            send=partial(worker._send, number),
             sends=step.sends,
             key=step.key,
             answer=step.answer,

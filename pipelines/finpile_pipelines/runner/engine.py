@@ -14,6 +14,7 @@ from finpile.errors import ConfigError
 from finpile.plugins.engine import ENGINES, LOCAL, EngineType, Run
 from finpile_pipelines.exchange.jobs import Lease, job_of
 from finpile_pipelines.exchange.partition import Transport
+from finpile_pipelines.exchange.task_lists import remove_task_lists
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import Progress, Watch
 from finpile_pipelines.runner.usage import add_usage
@@ -94,7 +95,11 @@ class Engine:
             beam_args=self.beam_args,
             watch=self._watch_stage if self.watch is not None else None,
         )
-        result = self.type.run(run)
+        try:
+            result = self.type.run(run)
+        finally:
+            if self.runs_jobs and self.lease is not None:
+                remove_task_lists(self.lease.url)
         if not self.type.is_local:
             add_usage(result)
             _COMPARED.add(versions)
