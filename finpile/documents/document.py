@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -201,6 +202,31 @@ def text_views(batch: pa.RecordBatch | pa.Table, column: str = "text") -> Iterat
         offsets, data = text_buffers(chunk)
         for start, end in pairwise(offsets):
             yield data[start:end]
+
+
+class OrderedTexts(Sequence[bytes]):
+    """The UTF-8 bytes of the texts of a large_string column in another order; each is copied when it is read."""
+
+    def __init__(self, column: pa.ChunkedArray, rows: _I64) -> None:
+        self._chunks = [text_arrays(chunk) for chunk in column.chunks]
+        self._ends = np.cumsum([len(chunk) for chunk in column.chunks])
+        self._rows = rows
+
+    def of(self, rows: _I64) -> OrderedTexts:
+        """Other rows of the column."""
+        found = copy(self)
+        found._rows = rows
+        return found
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, at: Any) -> Any:
+        row = self._rows[at]
+        chunk = int(np.searchsorted(self._ends, row, side="right"))
+        data, offsets = self._chunks[chunk]
+        place = int(row - (self._ends[chunk] - (len(offsets) - 1)))
+        return data[offsets[place] : offsets[place + 1]].tobytes()
 
 
 def text_buffers(array: pa.Array) -> tuple[list[int], memoryview]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -19,6 +21,7 @@ from finpile.documents.document import (
     PUBLISHED_SCHEMA,
     RAW_SCHEMA,
     DocumentBuilder,
+    OrderedTexts,
     RawDocument,
     document_id,
     text_buffers,
@@ -84,6 +87,15 @@ def test_views_of_a_chunked_and_sliced_table_are_its_texts(chunks: list[list[str
     table = pa.table({"body": chunked}).slice(start, length)
     expected = [text.encode() for texts in chunks for text in texts][start : start + length]
     assert [bytes(view) for view in text_views(table, "body")] == expected
+
+
+@given(st.lists(TEXTS, max_size=4), st.integers(0, 3), st.integers(0, 8), st.randoms())
+def test_ordered_texts_are_those_of_the_rows(chunks: list[list[str]], start: int, length: int, draw: Any) -> None:
+    arrays = [column(texts, pa.large_string(), 1, 1) for texts in chunks]
+    texts = pa.chunked_array(arrays, pa.large_string()).slice(start, length)
+    rows = draw.sample(range(len(texts)), len(texts))
+    found = OrderedTexts(texts, np.array(rows[:1], np.int64)).of(np.array(rows, np.int64))
+    assert list(found) == [texts[row].as_py().encode() for row in rows]
 
 
 def test_views_copy_nothing() -> None:

@@ -112,9 +112,9 @@ def num_read(transport: Transport, held_bytes: int, folder: Path, monkeypatch: p
     """What the exchange gives, and the number of segments that it reads from files."""
     urls: list[str] = []
 
-    def read(url: str, start: int, end: int, checksum: int) -> bytes:
+    def read(url: str, *place: int, is_mapped: bool) -> bytes | memoryview:
         urls.append(url)
-        return segments.read_segment(url, start, end, checksum)
+        return segments.read_segment(url, *place, is_mapped=is_mapped)
 
     monkeypatch.setattr(partition, "read_segment", read)
     monkeypatch.setattr(held_tables, "HELD_BYTES", held_bytes)

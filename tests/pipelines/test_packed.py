@@ -149,7 +149,7 @@ def test_bytes_under_nulls_are_not_sent() -> None:
 def test_segment_of_one_row_of_keys_has_few_bytes() -> None:
     table = pa.table({"key": pa.array([1], pa.uint64()), "doc": [2]})
     ((_, segment),) = Segments(KEY_SCHEMA).encode(SplitTable.of({1: table}), None)
-    assert len(segment) == 1 + 3 * 8 + 2 * 8 + 2 * 8
+    assert len(segment) == 8 + 3 * 8 + 2 * 8 + 2 * 8
 
 
 @given(rows=ROWS.filter(bool), place=st.integers(0, 10_000), value=st.integers(1, 255), cut=st.booleans())

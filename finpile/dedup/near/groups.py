@@ -6,8 +6,8 @@ A table of documents has `id`, `timestamp`, `text`, `digest` (of the text), `pri
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -15,9 +15,9 @@ import pyarrow as pa
 from finpile.config import NearConfig
 from finpile.dedup._hash_kernels import I64
 from finpile.dedup.near import REASON, clusters, verify
-from finpile.dedup.order import Order, in_order
+from finpile.dedup.order import Order, sort_indices
 from finpile.dedup.plan import REMOVAL_SCHEMA
-from finpile.documents.document import text_views
+from finpile.documents.document import OrderedTexts
 
 #: The pairs of a group: `PAIR_SCHEMA` and the group's name.
 GROUPED_PAIR_SCHEMA = clusters.PAIR_SCHEMA.append(pa.field("group", pa.int64(), nullable=False))
@@ -26,8 +26,8 @@ PAIR_ORDER = [(name, "ascending") for name in ("group", "a", "b")]
 
 _LARGE = f"; looked for in a bucket of more than {clusters.MAX_ALL_PAIRS}, where not all pairs are compared"
 
-#: Decides one group: its documents in order of preference, and the candidate pairs as rows of that table.
-Resolve = Callable[[pa.Table, I64, NearConfig], verify.Resolution]
+#: Decides one group: its documents in order of preference, without their texts; the texts; the candidate pairs as rows.
+Resolve = Callable[[pa.Table, Sequence[bytes], I64, NearConfig], verify.Resolution]
 #: The `reason` and `detail` of a removal.
 Describe = Callable[[verify.NearDuplicate], dict[str, str]]
 
@@ -46,14 +46,14 @@ def with_group(rows: pa.Table, column: str, groups: pa.Table) -> pa.Table:
     return rows.filter(pa.array(found)).append_column(GROUPED_PAIR_SCHEMA.field("group"), names)
 
 
-def resolve(members: pa.Table, pairs: I64, near: NearConfig) -> verify.Resolution:
-    """Decides a group: `finpile.dedup.resolve_group` for the texts of a table."""
-    return verify.resolve_group([bytes(view) for view in text_views(members)], pairs, near)
+def resolve(members: pa.Table, texts: Sequence[bytes], pairs: I64, near: NearConfig) -> verify.Resolution:
+    """Decides a group by `finpile.dedup.resolve_group`."""
+    return verify.resolve_group(texts, pairs, near)
 
 
-def resolve_in_order(members: pa.Table, pairs: I64, near: NearConfig) -> verify.Resolution:
-    """Decides a group under `order: time`: `verify.resolve_in_order` for the texts of a table."""
-    return verify.resolve_in_order([bytes(view) for view in text_views(members)], pairs, near)
+def resolve_in_order(members: pa.Table, texts: Sequence[bytes], pairs: I64, near: NearConfig) -> verify.Resolution:
+    """Decides a group under `order: time`, by `verify.resolve_in_order`."""
+    return verify.resolve_in_order(texts, pairs, near)
 
 
 #: The rule of each order.
@@ -80,42 +80,57 @@ def resolve_groups(
     the rule of `order`.
     """
     resolve = resolve or RULES[order]
-    rows = in_order(documents, order, within=("group",))
+    places = sort_indices(documents, order, within=("group",)).to_numpy().astype(np.int64)
+    rows, texts = documents.drop_columns(["text"]).take(pa.array(places)), OrderedTexts(documents["text"], places)
     pair_bounds = dict(_bounds_by_name(pairs["group"].to_numpy()))
     numbers = rows["number"].to_numpy()
     ends = np.stack([pairs["a"].to_numpy(), pairs["b"].to_numpy()], axis=1)
     large = pairs["large"].to_numpy()
-    found: list[dict[str, Any]] = []
+    found = _Found()
     counts = {"compared_pairs": 0, "verified_pairs": 0}
     for group, (start, end) in _bounds_by_name(rows["group"].to_numpy()):
         low, high = pair_bounds[group]
         local = _positions(numbers[start:end], ends[low:high])
-        members = rows.slice(start, end - start)
-        resolved = resolve(members, local, near)
+        resolved = resolve(rows.slice(start, end - start), texts.of(places[start:end]), local, near)
         of_large = local[large[low:high]]
         sparse = set((of_large.max(axis=1, initial=0) if order == "time" else of_large.ravel()).tolist())
-        found += [_removal(members, one, describe(one), one.removed in sparse) for one in resolved.removed]
+        for one in resolved.removed:
+            found.add(start, one, describe(one), one.removed in sparse)
         counts["compared_pairs"] += resolved.num_compared
         counts["verified_pairs"] += resolved.num_verified
-    return pa.Table.from_pylist(found, schema=REMOVAL_SCHEMA), counts
+    return found.removals(rows), counts
 
 
-def _removal(
-    members: pa.Table, resolved: verify.NearDuplicate, described: dict[str, str], is_large: bool
-) -> dict[str, Any]:
-    removed, kept = (
-        members.select(["id", "shard", "row"]).slice(index, 1).to_pylist()[0]
-        for index in (resolved.removed, resolved.kept)
-    )
-    return {
-        **removed,
-        "reason": described["reason"],
-        "detail": described["detail"] + (_LARGE if is_large else ""),
-        "duplicate_of": kept["id"],
-        "duplicate_offset": None,
-        "kept_shard": kept["shard"],
-        "kept_row": kept["row"],
-    }
+@dataclass(slots=True)
+class _Found:
+    """Removals, as rows of the documents."""
+
+    removed: list[int] = field(default_factory=list)
+    kept: list[int] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+    details: list[str] = field(default_factory=list)
+
+    def add(self, start: int, resolved: verify.NearDuplicate, described: dict[str, str], is_large: bool) -> None:
+        """Adds a removal of a group whose first row is `start`."""
+        self.removed.append(start + resolved.removed)
+        self.kept.append(start + resolved.kept)
+        self.reasons.append(described["reason"])
+        self.details.append(described["detail"] + (_LARGE if is_large else ""))
+
+    def removals(self, rows: pa.Table) -> pa.Table:
+        """`REMOVAL_SCHEMA`."""
+        names = ["id", "shard", "row"]
+        removed, kept = (rows.select(names).take(pa.array(at, pa.int64())) for at in (self.removed, self.kept))
+        columns = {
+            **{name: removed[name] for name in names},
+            "duplicate_of": kept["id"],
+            "duplicate_offset": pa.nulls(len(self.removed), pa.int64()),
+            "kept_shard": kept["shard"],
+            "kept_row": kept["row"],
+            "reason": pa.array(self.reasons, pa.string()),
+            "detail": pa.array(self.details, pa.string()),
+        }
+        return pa.table(columns).select(REMOVAL_SCHEMA.names).cast(REMOVAL_SCHEMA)
 
 
 def _positions(numbers: I64, named: I64) -> I64:

@@ -19,6 +19,7 @@ from __future__ import annotations
 import hashlib
 import math
 from array import array
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
@@ -45,6 +46,9 @@ _FEW_EDITS = 64
 #: Number of rounds in which the documents of a component that are not similar to its kept copy form new components.
 #: Without a limit, a chain of n documents, each similar to its neighbours only, would cost n^2 / 4 comparisons.
 MOST_ROUNDS = 16
+#: Words whose hashes a group holds, 8 bytes each: those of the documents compared last. In a large group, most pairs
+#: have the kept copy in common.
+MOST_WORDS = 1 << 24
 #: Number of pairs compared before the pairs that have become connected are skipped.
 _STRIDE = 1 << 14
 
@@ -158,12 +162,13 @@ def _groups(pairs: pa.Table) -> Iterator[tuple[I64, I64]]:
 
 
 class PairVerifier:
-    """Compares documents of one group and caches the results."""
+    """Compares documents of one group and caches the results, and the words of those compared last."""
 
     def __init__(self, texts: Sequence[bytes], config: NearConfig) -> None:
         self._texts = texts
         self._config = config
-        self._words: dict[int, array[int]] = {}
+        self._words: OrderedDict[int, array[int]] = OrderedDict()
+        self._num_words = 0
         self._numbers: dict[int, bytes] = {}
         self._similarities: dict[Pair, float | None] = {}
 
@@ -199,9 +204,15 @@ class PairVerifier:
         return None if distance > limit else 1 - distance / longest
 
     def _words_of(self, doc: int) -> array[int]:
-        if doc not in self._words:
-            self._words[doc] = word_hashes(self._texts[doc])
-        return self._words[doc]
+        words = self._words.get(doc)
+        if words is not None:
+            self._words.move_to_end(doc)
+            return words
+        self._words[doc] = words = word_hashes(self._texts[doc])
+        self._num_words += len(words)
+        while self._num_words > MOST_WORDS and len(self._words) > 2:  # the two that are compared
+            self._num_words -= len(self._words.popitem(last=False)[1])
+        return words
 
     def _shingles_of(self, doc: int) -> U64:
         """Returns the distinct shingles of a document, ascending."""

@@ -8,7 +8,7 @@ Source: Lee et al. 2022, section 4: text that is in both splits makes evaluation
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -40,7 +40,6 @@ from finpile.dedup.plan import (
 from finpile.dedup.substring import repeats
 from finpile.dedup.substring.texts import Texts, shard_of
 from finpile.dedup.substring.warmup import SUBSTRING_GROUPS
-from finpile.documents.document import text_views
 from finpile.documents.split import HELDOUT, assign_split
 from finpile.splitmix import GOLDEN
 from finpile.storage.sizes import shards_of_contexts, shards_of_keys
@@ -182,9 +181,9 @@ class _Sides(Comparison):
         return Answer(*groups.resolve_groups(members, pairs, self.near, _resolve, _describe, self.order))
 
 
-def _resolve(members: pa.Table, pairs: Any, near: Any) -> verify.Resolution:
+def _resolve(members: pa.Table, texts: Sequence[bytes], pairs: Any, near: Any) -> verify.Resolution:
     is_heldout = (members[NUMBER].to_numpy() & 1 == 1).tolist()
-    return verify.resolve_across([bytes(view) for view in text_views(members)], pairs, is_heldout, near)
+    return verify.resolve_across(texts, pairs, is_heldout, near)
 
 
 def _describe(duplicate: verify.NearDuplicate) -> dict[str, str]:

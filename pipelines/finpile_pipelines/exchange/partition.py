@@ -229,8 +229,9 @@ class _ReceiveFiles:
                 held = [one.read(start, end) for _, start, end, _, one in sources if one is not None]
                 found += [(rows.table, rows.ranges) for rows in held]
             else:
+                is_mapped = self.segments.are_mapped
                 data = [
-                    read_segment(_block_url(self.scratch, origin), start, end, checksum)
+                    read_segment(_block_url(self.scratch, origin), start, end, checksum, is_mapped=is_mapped)
                     for origin, start, end, checksum, _ in sources
                 ]
                 found.append(self.segments.decode(data))

@@ -26,7 +26,8 @@ _I64 = npt.NDArray[np.int64]
 _COMPRESSED_BYTES = 512
 _CODECS: dict[Compression, bytes] = {"zstd": b"\1", "lz4": b"\2"}
 _NAMES: dict[int, Compression] = {code[0]: name for name, code in _CODECS.items()}
-_RAW = b"\0"
+#: Arrow expects buffers at multiples of 8 bytes, so a segment that is not compressed begins with 8.
+_RAW = bytes(8)
 _SIZE = struct.Struct("<q")
 
 
@@ -65,7 +66,12 @@ class Segments:
         for number, segment in zip(numbers.tolist(), segments, strict=True):
             yield number, _deflated(segment, compression)
 
-    def decode(self, segments: Sequence[bytes]) -> tuple[pa.Table, Ranges]:
+    @property
+    def are_mapped(self) -> bool:
+        """Whether files are mapped: streams have documents, and their tables are views of the bytes."""
+        return self._schema is None
+
+    def decode(self, segments: Sequence[bytes | memoryview]) -> tuple[pa.Table, Ranges]:
         """All rows of some segments, in their order, and their partitions.
 
         Raises: IntegrityError for bytes that no segment has.
@@ -122,9 +128,9 @@ def _deflated(segment: bytes, compression: Compression | None) -> bytes:
     return _CODECS[compression] + _SIZE.pack(len(segment)) + content
 
 
-def _inflated(segment: bytes) -> memoryview | bytes:
-    if segment[:1] == _RAW:
-        return memoryview(segment)[1:]
+def _inflated(segment: bytes | memoryview) -> memoryview | bytes:
+    if segment[:1] == _RAW[:1]:
+        return memoryview(segment)[len(_RAW) :]
     try:
         (size,) = _SIZE.unpack_from(segment, 1)
         content: Any = pa.decompress(segment[1 + _SIZE.size :], size, _NAMES[segment[0]], asbytes=True)
@@ -163,10 +169,19 @@ def compression_of(url: str) -> Compression | None:
     return "lz4" if is_object_store(file_system_of(url)[0]) else None
 
 
-def read_segment(url: str, start: int, end: int, checksum: int) -> bytes:
-    """Raises: IntegrityError if the bytes are not those that were written."""
+def read_segment(url: str, start: int, end: int, checksum: int, *, is_mapped: bool = False) -> bytes | memoryview:
+    """The bytes of a segment; if `is_mapped`, those of a file on this machine are mapped into memory.
+
+    Raises: IntegrityError if the bytes are not those that were written.
+    """
     fs, path = file_system_of(url)
-    data = _read_local(path, start, end) if isinstance(fs, LocalFileSystem) else read_all(fs, path, start, end)
+    data: bytes | memoryview
+    if not isinstance(fs, LocalFileSystem):
+        data = read_all(fs, path, start, end)
+    elif is_mapped:
+        data = _mapped(path, start, end)
+    else:
+        data = _read_local(path, start, end)
     if len(data) != end - start or zlib.crc32(data) != checksum:
         raise IntegrityError(f"{url} is damaged: run the same command again")
     return data
@@ -183,6 +198,16 @@ def _read_local(path: str, start: int, end: int) -> bytes:
         return parts[0] if len(parts) == 1 else b"".join(parts)
     finally:
         os.close(descriptor)
+
+
+def _mapped(path: str, start: int, end: int) -> memoryview:
+    """Pages of the file that the system can drop and read again: the texts of a group may exceed the memory."""
+    with pa.memory_map(path) as source:
+        size = min(end, source.size()) - start
+        if size <= 0:
+            return memoryview(b"")
+        source.seek(start)
+        return memoryview(source.read_buffer(size))
 
 
 @dataclass(frozen=True, slots=True)

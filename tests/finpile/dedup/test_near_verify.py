@@ -6,6 +6,7 @@ import random
 from array import array
 from fractions import Fraction
 from itertools import combinations
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -269,3 +270,28 @@ def test_all_steps_together_number_documents_as_the_whole_corpus_does() -> None:
     found = find_near_duplicates(pa.array(["?", *texts, ""], pa.large_string()), NearConfig(edit_similarity=0.99))
     assert [(row.removed, row.kept) for row in found] == [(3, 1), (6, 4), (9, 7)]
     assert find_near_duplicates(pa.array([], pa.string()), FAST) == []
+
+
+def test_decisions_do_not_depend_on_the_words_that_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A group may have more text than memory holds."""
+    draw = random.Random(3)
+    base = [f"w{number}" for number in range(60)]
+    texts = []
+    for number in range(80):
+        words = list(base) if number % 2 else [f"v{word}" for word in base]
+        for _ in range(draw.randrange(14)):
+            words[draw.randrange(60)] = f"x{draw.randrange(99)}"
+        texts.append(" ".join(words).encode())
+    pairs = [(a, b) for a in range(80) for b in range(a) if draw.random() < 0.3]
+    expected = resolve_group(texts, pairs, LOOSE)
+    monkeypatch.setattr(verify, "MOST_WORDS", 1)
+    read: list[int] = []
+
+    class Texts(list[bytes]):
+        def __getitem__(self, at: Any) -> Any:
+            read.append(at)
+            return super().__getitem__(at)
+
+    assert resolve_group(Texts(texts), pairs, LOOSE) == expected
+    assert expected.removed
+    assert len(read) > len(texts)
