@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 
 from finpile.config import CorpusConfig
 from finpile.storage.sizes import PART_BYTES, num_partitions
 from finpile_pipelines.plan.inputs import SourceInput, scaled
 from finpile_pipelines.plan.model import Plan, plan_build
 from finpile_pipelines.plan.rates import Rates
-from finpile_pipelines.shard_refs import ShardRef
 
 #: Memory of a launcher, which reads the records of all shards.
 _DRIVER_BYTES = 4 << 30
-#: The largest job request. Source: Google Cloud, Dataflow, "Quotas and limits".
-_JOB_REQUEST_BYTES = 20_000_000
-#: Lists of shards in the largest pipeline, `substring` with one round.
-_LISTS_OF_SHARDS = 8
-#: Bytes of a table of one row: its schema and its buffers' padding.
-_TABLE_BYTES = 1500
+#: Bytes of a segment of an exchange besides its rows: its head and its partition, and the name of its origin.
+#: `shuffle` has a segment of each shard for each partition, files `MOST_SEGMENTS` of a shard at most.
+_SEGMENT_BYTES = 80
 #: Requests of a build on S3. Source: benchmarks/results/2026-11-22_store_requests.md.
 _REQUESTS, _REQUESTS_PER_SHARD = 2000, 95
 #: Writes per second of one prefix. Source: Amazon S3 User Guide, "Best practices design patterns".
@@ -80,11 +74,11 @@ def _quantities(plan: Plan, rates: Rates) -> list[Limit]:
     exchanged = max(stage.shuffled_bytes for stage in plan.stages)
     return [
         Limit(
-            name="overhead of small tables by exchanged bytes",
-            value=shards * partitions * _TABLE_BYTES / max(1.0, exchanged),
+            name="overhead of segments by shuffled bytes",
+            value=shards * partitions * _SEGMENT_BYTES / max(1.0, exchanged),
             bound=1.0,
             unit="",
-            remedy="larger shards",
+            remedy="files as transport",
         ),
         Limit(
             name="largest partition of an exchange",
@@ -101,13 +95,6 @@ def _quantities(plan: Plan, rates: Rates) -> list[Limit]:
             remedy="larger shards, or a launcher with more memory",
         ),
         Limit(
-            name="lists of shards in a job request to Dataflow",
-            value=shards * _LISTS_OF_SHARDS * _bytes_of_reference(),
-            bound=_JOB_REQUEST_BYTES,
-            unit="B",
-            remedy="larger shards, or lists of shards in a file",
-        ),
-        Limit(
             name="requests to an object store per second",
             value=(_REQUESTS + _REQUESTS_PER_SHARD * shards) / max(1.0, plan.seconds),
             bound=_REQUESTS_PER_SECOND,
@@ -122,10 +109,3 @@ def _quantities(plan: Plan, rates: Rates) -> list[Limit]:
             remedy="more workers, or larger disks",
         ),
     ]
-
-
-@cache
-def _bytes_of_reference(num: int = 1000) -> float:
-    """Of one shard in a pickled list, as base64 in JSON."""
-    references = [(index, (0.001, ShardRef(index, 0, f"{index:06d}-0000"))) for index in range(num)]
-    return len(pickle.dumps(references)) / num * 4 / 3
