@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,10 +49,12 @@ def _request_bytes(name: str, dedup: DedupConfig, num_shards: int, folder: Path)
         sizes=Sizes(),
     )
     units = [_Unit(over._round(plan.passes[0], documents, over._tables()))]
-    pipeline = beam.Pipeline()
+    pipeline = beam.Pipeline(FnApiRunner(), PipelineOptions([]))
     with job_of(_lease(folder), pipeline, compares=False):
         over._construct(over.engine, units, 0, pipeline)
-    return len(pipeline.to_runner_api().SerializeToString())
+    size = len(pipeline.to_runner_api().SerializeToString())
+    shutil.rmtree(pipeline.local_tempdir)  # which a run would remove
+    return size
 
 
 @pytest.mark.parametrize(

@@ -129,12 +129,12 @@ def _deflated(segment: bytes, compression: Compression | None) -> bytes:
 
 
 def _inflated(segment: bytes | memoryview) -> memoryview | bytes:
-    if segment[:1] == _RAW[:1]:
+    if segment[: len(_RAW)] == _RAW:
         return memoryview(segment)[len(_RAW) :]
     try:
         (size,) = _SIZE.unpack_from(segment, 1)
         content: Any = pa.decompress(segment[1 + _SIZE.size :], size, _NAMES[segment[0]], asbytes=True)
-    except (struct.error, KeyError, OSError, IndexError) as error:
+    except (struct.error, KeyError, OSError, ValueError, OverflowError, IndexError, MemoryError) as error:
         raise IntegrityError("a segment of an exchange is damaged") from error
     return bytes(content)
 
