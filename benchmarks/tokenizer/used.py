@@ -89,7 +89,8 @@ def main() -> None:
         ]
         about = (
             f"{len(texts):,} documents of {num_bytes / 1e6:.1f} MB; the round with the least CPU time of "
-            f"{arguments.rounds}, on {NUM_THREADS} threads. MB/s are of wall time."
+            f"{arguments.rounds}, on {NUM_THREADS} threads. MB/s are of wall time, on a machine with a load average of "
+            f"{os.getloadavg()[2]:.0f}: compare CPU times if that is more than its cores."
         )
         report.add(about, table([*head, "altered documents"], rows))
     say(f"written to {report.path}")

@@ -181,7 +181,7 @@ class LibraryTokenizer(ABC):
         doubtful = [
             at
             for at, (text, (begin, end)) in enumerate(zip(texts.to_pylist(), pairwise(edges), strict=True))
-            if text[:1].isspace() or spelt[places[begin] : places[end]] != text.encode()
+            if text[:1].isspace() or bytes(spelt[places[begin] : places[end]]) != text.encode()
         ]
         given = texts.take(pa.array(doubtful, pa.int64())).to_pylist()
         returned = self.decode_texts([values[edges[at] : edges[at + 1]].tolist() for at in doubtful])
