@@ -12,6 +12,7 @@ from finpile.errors import InputError
 from finpile.tokens.tokenizers.kinds.finpile import OwnTokenizer
 from finpile.tokens.tokenizers.kinds.huggingface import HuggingFaceTokenizer
 from finpile.tokens.tokenizers.opening import open_tokenizer
+from finpile.tokens.tokenizers.protocol import Tokenizer
 
 #: Normalisers that the pages have.
 _NORMALIZERS = (None, {"type": "NFC"})
@@ -25,6 +26,13 @@ def beside(paths: Sequence[str]) -> list[dict[str, Any]]:
     Raises: InputError if there is no tokenizer, or one of a kind that the pages do not have.
     """
     return [_data(path) for path in paths]
+
+
+def byte_pairs_of(tokenizer: Tokenizer) -> dict[str, Any] | None:
+    """What the pages need to encode as the tokenizer of a build; None if they do not have its kind."""
+    if not isinstance(tokenizer, HuggingFaceTokenizer) or _missing(tokenizer.settings):
+        return None
+    return _byte_pairs(tokenizer, tokenizer.settings)
 
 
 def _data(path: str) -> dict[str, Any]:

@@ -11,8 +11,10 @@ const MOST_SHOWN = 20_000;
 
 let opened;
 
-/** The encoder of the build, made once. */
-export const openUnigram = () => (opened ??= load("vocabulary").then((data) => ({ data, unigram: new Unigram(data) })));
+/** The vocabulary of the build and its encoder, made once; no encoder if the pages do not have that of its library. */
+const open = () => (opened ??= load("vocabulary").then((data) => ({ data, encoder: encoderOf(data) })));
+
+const encoderOf = (data) => data.log_probs ? new Unigram(data) : data.encoder ? new BytePairs(data.encoder) : null;
 
 export const tokenizer = {
   name: "tokenizer",
@@ -21,13 +23,15 @@ export const tokenizer = {
   render(main, context) {
     const place = h("div", {}, h("p", { class: "soft" }, "Reading the vocabulary …"));
     fill(main, titled("h2", "Tokenizer", "What you type is encoded here in the page, with the vocabulary of the build: the ids are those of finpile tokenizer encode."), place);
-    openUnigram().then((found) => fill(place, playground(context, found), figures(found.data)), (error) => fill(place, h("p", { role: "alert" }, error.message)));
+    open().then((found) => fill(place, found.encoder ? playground(context, found) : NO_ENCODER(), figures(found.data)), (error) => fill(place, h("p", { role: "alert" }, error.message)));
   },
 };
 
-function playground(context, { unigram }) {
+const NO_ENCODER = () => h("p", { class: "soft" }, "The tokenizer of this build is of a library that these pages do not have: it does not encode here.");
+
+function playground(context, { encoder }) {
   const others = context.summary.beside || [];
-  const own = encoding(unigram, "Pieces of the text", (id) => `, log probability ${unigram.scores[id]}`);
+  const own = encoding(encoder, "Pieces of the text", (id) => encoder.scores ? `, log probability ${encoder.scores[id]}` : "");
   const shown = [own];
   const show = (text) => shown.forEach((each) => each.show(text));
   const text = context.filters.text ?? EXAMPLE;
@@ -82,6 +86,7 @@ function figures(data) {
   const lengths = new Map();
   const dead = [];
   pieces.forEach((piece, id) => {
+    if (!piece.length) return;  // a special token
     const entry = lengths.get(piece.length) || { used: 0, dead: 0 };
     const isDead = counts && !counts[id];
     entry[isDead ? "dead" : "used"] += 1;
@@ -104,7 +109,7 @@ function figures(data) {
   const list = (title, ids) => h("section", {}, h("h3", {}, title), ids.length ? table(title, ["Piece", "id", "bytes", "in training"], ids.map(row)) : h("p", { class: "soft" }, "None."));
   return [
     h("dl", { class: "tiles" },
-      [["entries", count(pieces.length + 1)], ["over several words", `${count(words)}`, share(words, pieces.length)],
+      [["entries", count(pieces.length + (data.log_probs ? 1 : 0))], ["over several words", `${count(words)}`, share(words, pieces.length)],
         ["in no training document", counts ? count(dead.length) : "–", counts ? share(dead.length, pieces.length) : null],
         ["training tokens", total === null ? "–" : count(total)]].map(([name, value, note]) => h("div", {}, h("dt", {}, name), h("dd", {}, value, note ? h("small", {}, note) : null)))),
     h("section", {}, h("h3", {}, "Pieces by length in bytes"),
