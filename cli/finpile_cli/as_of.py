@@ -11,7 +11,15 @@ from finpile.plugins.stages import DEDUPLICATED, after
 from finpile_cli.build import close, stage_lines
 from finpile_cli.console import Console, json_option
 from finpile_cli.display import Display
-from finpile_cli.engine import Again, BeamOptionsLast, Placement, again_options, heavy_imports, placement_options
+from finpile_cli.engine import (
+    Again,
+    BeamOptionsLast,
+    Placement,
+    again_options,
+    heavy_imports,
+    placement_options,
+    tables_option,
+)
 from finpile_cli.paths import PathOrUrl, output_option
 
 if TYPE_CHECKING:
@@ -28,6 +36,7 @@ _LAST = (DEDUPLICATED, *after(DEDUPLICATED))
 @click.option("--until", type=click.Choice(_LAST), help="The last stage.  [default: that of OUT]")
 @placement_options
 @again_options
+@tables_option
 @json_option
 def as_of_command(
     out: str,
@@ -37,6 +46,7 @@ def as_of_command(
     until: str | None,
     placement: Placement,
     again: Again,
+    tables: bool | None,
     as_json: bool,
 ) -> None:
     """Write the corpus of the build OUT as it would have been built at the end of DATE.
@@ -58,5 +68,5 @@ def as_of_command(
     cut = Cut(date(day.year, day.month, day.day), undated)
     with display:
         listen = stage_lines(display, f"{out} as of {cut.day} in {output}")
-        manifest = as_of(out, cut, output, engine, until=until, **again, listen=listen)
+        manifest = as_of(out, cut, output, engine, until=until, **again, listen=listen, tables=tables)
     close(console, manifest, output, display.num_run)

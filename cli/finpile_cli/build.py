@@ -10,7 +10,15 @@ import click
 from finpile.plugins.stages import DEDUPLICATED, after
 from finpile_cli.console import Console, duration, json_option, quantity
 from finpile_cli.display import Display
-from finpile_cli.engine import Again, BeamOptionsLast, Placement, again_options, heavy_imports, placement_options
+from finpile_cli.engine import (
+    Again,
+    BeamOptionsLast,
+    Placement,
+    again_options,
+    heavy_imports,
+    placement_options,
+    tables_option,
+)
 from finpile_cli.paths import PathOrUrl, output_option, root_option
 
 if TYPE_CHECKING:
@@ -31,6 +39,7 @@ _ALWAYS = ("dataset", "source", "read", "unreadable", "cleaned_out", "exact", "n
 @root_option
 @placement_options
 @again_options
+@tables_option
 @click.option(
     "--until",
     type=click.Choice((DEDUPLICATED, *after(DEDUPLICATED))),
@@ -51,6 +60,7 @@ def build_command(
     root: str | None,
     placement: Placement,
     again: Again,
+    tables: bool | None,
     until: str,
     takedowns_to: str | None,
     as_json: bool,
@@ -69,7 +79,9 @@ def build_command(
     engine = placement.engine(display)
     listen = stage_lines(display, f"building {parsed.name} in {output}")
     with display:
-        manifest = build(parsed, output, engine, **again, listen=listen, until=until, takedowns_to=takedowns_to)
+        manifest = build(
+            parsed, output, engine, **again, listen=listen, until=until, takedowns_to=takedowns_to, tables=tables
+        )
     close(console, manifest, output, display.num_run)
 
 

@@ -165,6 +165,7 @@ def dedup_command(
             sizes=Sizes(worker_bytes=_WORKER_BYTES),
             listen=stage_lines(display, f"deduplicating {_described(found)} in {output}"),
             until=DEDUPLICATED,
+            tables=False,
         )
     attributes = _annotate(output, manifest, annotate, display.num_run)
     _close(console, manifest, output, display.num_run, time.monotonic() - began, attributes)

@@ -119,6 +119,13 @@ placement_options = grouped(
         ),
     ),
 )
+#: --delta, which a command receives as `tables`.
+tables_option = click.option(
+    "--delta/--no-delta",
+    "tables",
+    default=None,
+    help="Delta Lake tables of documents and ledger in OUT/delta.  [default: on a local disk]",
+)
 #: --fresh and --replace, which a command receives as `again`.
 again_options = grouped(
     "again",

@@ -13,6 +13,9 @@ OUT/tokens/split=heldout/dataset=D/source=S/part-00000-of-00001.arrow      if do
 OUT/tokens/index/split=train/part-00000-of-00001.parquet  for each shard: the documents of its tokens
 OUT/versions/documents/dataset=D/source=S/train-*.parquet files that only earlier snapshots have
 OUT/versions/removed/stage=S/part-*.parquet
+OUT/delta/documents/_delta_log/                           Delta Lake tables of all versions (`finpile.delta`)
+OUT/delta/documents/dataset=D/source=S/DIGEST.parquet
+OUT/delta/removed/
 OUT/snapshots/000001.json                                 the manifest of a snapshot, after `finpile append`
 OUT/snapshots/000001/tokens/                              the tokens of its documents, laid out like OUT/tokens
 OUT/attributes/                                           what `finpile dedup --annotate` says of documents
@@ -50,6 +53,7 @@ TOKEN_INDEX = "tokens/index"
 #: The folders of documents and ledger.
 TABLES = ("documents", "removed")
 FACTS = "facts"
+DELTA = "delta"
 #: The folders that hold the files of the current snapshot alone.
 VERSIONED = (*TABLES, FACTS)
 #: The files of the dataset card.
@@ -128,6 +132,11 @@ class Layout:
     def audit(self) -> str:
         """What `finpile audit` writes: judgements of a person, and files without texts that may be deleted."""
         return storage.join(self.root, "audit")
+
+    @property
+    def delta(self) -> str:
+        """The Delta Lake tables (`finpile.delta`)."""
+        return storage.join(self.root, DELTA)
 
     @property
     def snapshots(self) -> str:

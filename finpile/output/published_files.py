@@ -13,6 +13,7 @@ A file of the current snapshot is at its path in OUT, and one that only earlier 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -137,6 +138,19 @@ class PublishedFile:
 
         (table,) = with_path_columns(self.path, columns, read)
         return table
+
+    def metadata(self) -> pq.FileMetaData:
+        """The footer of a Parquet file, compared with its checksum."""
+        with self._opened() as file:
+            return file.metadata
+
+    def link(self, target: str) -> None:
+        """Makes the file available at the path or URL `target` too (`storage.link`)."""
+        self._found(lambda url: storage.link(url, target))
+
+    def same_as(self, other: str) -> bool:
+        """Whether a local file is a hard link of this one."""
+        return self._found(lambda url: os.path.samefile(file_system_of(url)[1], file_system_of(other)[1]))
 
     @contextmanager
     def _opened(self) -> Iterator[pq.ParquetFile]:

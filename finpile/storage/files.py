@@ -8,6 +8,7 @@ Files below `.work/STAGE/` end with a checksum, which every function writes and 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -26,9 +27,10 @@ from finpile.storage.file_systems import (
     is_object_store,
     open_file,
     read_all,
+    repeated,
     upload,
 )
-from finpile.storage.folders import TEMPORARY
+from finpile.storage.folders import TEMPORARY, is_local
 from finpile.storage.seals import SealingStream, is_sealed, read_sealed
 from finpile.storage.write_guard import check_write
 
@@ -115,6 +117,33 @@ def _sync(stream: IO[bytes]) -> None:
 def write_bytes(url: str, data: bytes) -> None:
     with write_atomically(url) as stream:
         stream.write(data)
+
+
+def create(url: str, data: bytes) -> None:
+    """Writes a file that does not exist, in one step: by a hard link on a local disk, by a conditional request on a
+    store. Does nothing if it exists with these bytes.
+
+    Raises: FileExistsError if it has others.
+    """
+    fs, path = file_system_of(url)
+    try:
+        if is_object_store(fs):
+            check_write()
+            repeated(path, lambda: fs.pipe_file(path, data, mode="create"))
+        elif fs.exists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+        elif is_local(url):
+            beside = f"{url}.{uuid.uuid4().hex[:8]}{TEMPORARY}"
+            write_bytes(beside, data)
+            try:
+                os.link(file_system_of(beside)[1], path)
+            finally:
+                os.remove(file_system_of(beside)[1])
+        else:
+            write_bytes(url, data)
+    except FileExistsError:
+        if read_bytes(url) != data:
+            raise
 
 
 def write_json(url: str, value: Any) -> None:

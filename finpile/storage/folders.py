@@ -9,6 +9,8 @@ from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import Any
 
+from fsspec.implementations.local import LocalFileSystem
+
 from finpile.storage.file_systems import (
     file_system_of,
     is_object_store,
@@ -19,6 +21,8 @@ from finpile.storage.file_systems import (
 from finpile.storage.write_guard import check_write
 
 TEMPORARY = ".tmp"
+#: Errors of file systems without hard links, and of files that have too many.
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
 
 
 def join(base: str, *names: str) -> str:
@@ -145,6 +149,39 @@ def move(source: str, target: str) -> None:
     if not is_object_store(fs):
         fs.makedirs(fs._parent(target_path), exist_ok=True)
     fs.mv(path, target_path)
+
+
+def link(source: str, target: str) -> None:
+    """Makes the file at `source` available at `target` too, unless there is one: as a hard link on a local disk, else
+    as a copy, which a store makes without sending the bytes. Neither of the two may be changed in place afterwards.
+
+    Raises: FileNotFoundError.
+    """
+    check_write()
+    (fs, path), (_, target_path) = file_system_of(source), file_system_of(target)
+    if is_object_store(fs):
+        repeated(path, lambda: fs.cp_file(path, target_path))
+        return
+    if fs.exists(target_path):
+        return
+    fs.makedirs(fs._parent(target_path), exist_ok=True)
+    if is_local(source):
+        try:
+            os.link(path, target_path)
+            return
+        except FileExistsError:
+            return
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+    beside = f"{target_path}{TEMPORARY}"
+    fs.cp_file(path, beside)
+    fs.mv(beside, target_path)
+
+
+def is_local(url: str) -> bool:
+    """Whether files are on a file system of this machine."""
+    return isinstance(file_system_of(url)[0], LocalFileSystem)
 
 
 def remove_temporaries(url: str) -> None:

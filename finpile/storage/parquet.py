@@ -6,6 +6,7 @@ Row order, row groups and compression are functions of the content alone, so the
 from __future__ import annotations
 
 import hashlib
+import io
 from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
@@ -93,6 +94,13 @@ def read_parquet(source: Source, columns: list[str] | None = None) -> pa.Table:
     with opened(source) as stream:
         # On this thread: a thread of Arrow could still release buffers of the stream while Python shuts down.
         return checked_parquet(stream).read(columns=columns, use_threads=False)
+
+
+def read_parquet_footer(source: Source) -> tuple[pq.FileMetaData, int]:
+    """The footer of a file, and the bytes of the file."""
+    with opened(source) as stream:
+        metadata = checked_parquet(stream).metadata
+        return metadata, stream.seek(0, io.SEEK_END)
 
 
 def read_parquet_rows(source: Source, rows: Iterable[int], columns: list[str] | None = None) -> pa.Table:

@@ -21,6 +21,7 @@ from finpile.verify import (
     card,
     compliance,
     counts,
+    delta,
     distinct,
     facts,
     files,
@@ -61,6 +62,7 @@ GROUPS: tuple[_Group, ...] = (
     card.checks,
     compliance.checks,
     attributes.checks,
+    delta.checks,
 )
 #: Errors that reading a damaged file can raise.
 _UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, pa.ArrowException, FinpileError, TokenizerError)

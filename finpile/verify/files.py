@@ -11,7 +11,7 @@ from typing import Any
 from finpile import storage
 from finpile.errors import FinpileError
 from finpile.output import stage_record
-from finpile.output.layout import ATTRIBUTES, COMPLIANCE, Layout, earlier_place
+from finpile.output.layout import ATTRIBUTES, COMPLIANCE, DELTA, Layout, earlier_place
 from finpile.output.manifest import recorded_files
 from finpile.output.snapshots import number_of, numbers, read_snapshot
 from finpile.verify.check import Check
@@ -20,7 +20,7 @@ from finpile.verify.output import Output
 #: What `finpile report` writes of snapshots.
 _GROWTH = tuple(f"snapshots/growth.{suffix}" for suffix in ("md", "csv", "tex", "json"))
 #: Further names in OUT; all but the manifest and a person's judgements, `audit`, may be deleted.
-_OTHER = ("manifest.json", ".work", "index", "explorer", "audit", ATTRIBUTES, COMPLIANCE)
+_OTHER = ("manifest.json", ".work", "index", "explorer", "audit", ATTRIBUTES, COMPLIANCE, DELTA)
 
 
 def checks(output: Output) -> list[Check]:

@@ -50,11 +50,13 @@ def as_of(
     replace: bool = False,
     sizes: Sizes | None = None,
     listen: Listener = lambda event: None,
+    tables: bool | None = None,
 ) -> dict[str, Any]:
     """Writes the corpus of the build `source` as of a day into the folder `out`; returns its manifest.
 
     It ends with the stage `until`, by default with that with which the build ends. After an interruption the same call
-    continues; `fresh` starts over. A build of another name in `out` is overwritten only with `replace`.
+    continues; `fresh` starts over. A build of another name in `out` is overwritten only with `replace`. It has Delta
+    tables if `tables` says so, by default on a local disk.
 
     Raises: ConfigError or InputError for a build that has no corpus as of that day, or whose `.work` lacks that from
     which undated documents are decided, before anything is written.
@@ -80,7 +82,7 @@ def as_of(
 
             def run(runner: StageRunner, engine: Engine) -> dict[str, Any]:
                 day.run(runner, folder, with_changes(context, engine=engine), listen)
-                return runner.finish(day.config, **{CERTIFICATE: day.certificate(layout)})
+                return runner.finish(day.config, tables=tables, **{CERTIFICATE: day.certificate(layout)})
 
             return run_stages(layout, folder, day.config, day.table.values(), engine, listen, run)
 

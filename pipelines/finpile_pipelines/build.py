@@ -44,12 +44,14 @@ def build(
     listen: Listener = lambda event: None,
     until: str = "reports",
     takedowns_to: str | None = None,
+    tables: bool | None = None,
 ) -> dict[str, Any]:
     """Builds, or continues to build, the corpus in the folder `out`; returns the manifest, which lists the stages run.
 
     `until` is the last stage to run: `split`, after which documents and ledger are published, or a later one. A build
     of another name in `out` is overwritten only with `replace`; `fresh` runs every stage again. If documents of the
-    build in `out` were taken down, `fresh` brings them back, and writes their ids to the file `takedowns_to`.
+    build in `out` were taken down, `fresh` brings them back, and writes their ids to the file `takedowns_to`. The build
+    has Delta tables if `tables` says so, by default on a local disk.
 
     Raises: ConfigError or InputError before anything is written, RunError if a stage failed.
     """
@@ -87,7 +89,7 @@ def build(
                         records=dict(runner.records),
                     )
                     runner.run(stage, context)
-                return runner.finish(config)
+                return runner.finish(config, tables=tables)
 
             return run_stages(layout, folder, config, table.values(), engine, listen, run)
 

@@ -141,7 +141,7 @@ class OutFolder:
         self.claim(f"stage {stage} has to run")
         if self._layout.published(stage) or self.is_open or not storage.is_file(self._layout.manifest):
             self._write(is_whole=False)
-            for folder in (self._layout.snapshots, self._layout.versions, self._layout.indexes):
+            for folder in (self._layout.snapshots, self._layout.versions, self._layout.indexes, self._layout.delta):
                 storage.remove_tree(folder)
         if stage == self._until:
             for later in sorted(self._not_built):

@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any, TypeVar
 
-from finpile import storage
+from finpile import delta, storage
 from finpile.config import CorpusConfig, to_dict
 from finpile.output import stage_record
 from finpile.output.layout import CARD_FILES, Layout
 from finpile.output.manifest import CHECKSUM, MANIFEST_VERSION, checksum_of, write_manifest
+from finpile.output.snapshots import BUILD
 from finpile.output.stage_record import StageRecord, fingerprint
 from finpile.report.dataset_card import write_card
 from finpile.version import __version__
@@ -173,13 +174,14 @@ class StageRunner:
         if self._watch is not None:
             self._watch(label, progress)
 
-    def finish(self, config: CorpusConfig, **more: Any) -> dict[str, Any]:
-        """Writes the manifest, with `more` keys, and the dataset card, unless they exist and nothing has changed;
-        returns the manifest."""
+    def finish(self, config: CorpusConfig, *, tables: bool | None = None, **more: Any) -> dict[str, Any]:
+        """Writes the manifest, with `more` keys, the dataset card and the Delta tables, which `tables` switches on or
+        off, unless they exist and nothing has changed; returns the manifest."""
         stages = json.loads(json.dumps([record.to_json() for record in self.records.values()]))
         found = _read_manifest(self._layout)
         resolved = to_dict(config)
-        is_same = not self._num_run and not self._folder.is_open and self._has_card()
+        has_tables = delta.wants(self._layout, tables)
+        is_same = not self._num_run and not self._folder.is_open and self._has_card() and self._has_tables(has_tables)
         if is_same and found is not None and found["stages"] == stages and _kinds(found["config"]) == _kinds(resolved):
             return found
         self._folder.claim("its manifest has to be written")
@@ -194,9 +196,18 @@ class StageRunner:
             "stages": stages,
             **more,
         }
-        manifest = write_manifest(self._layout, write_card(self._layout, manifest))
+        manifest = write_card(self._layout, manifest)
+        if has_tables:
+            delta.extend(self._layout, manifest)
+        else:
+            delta.end(self._layout)
+        manifest = write_manifest(self._layout, manifest)
         self._folder.end()
         return manifest
+
+    def _has_tables(self, are_wanted: bool) -> bool:
+        """Whether OUT has the tables that it is to have."""
+        return delta.are_there(self._layout, BUILD) if are_wanted else not storage.exists(self._layout.delta)
 
     def _has_card(self) -> bool:
         return all(storage.is_file(storage.join(self._layout.root, path)) for path in CARD_FILES)

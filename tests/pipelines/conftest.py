@@ -20,7 +20,7 @@ import yaml
 from finpile.output.layout import CARD_FILES
 
 ROOT = Path(__file__).resolve().parents[2]
-PUBLISHED = ("inputs", "documents", "removed", "tokenizer", "tokens", "reports")
+PUBLISHED = ("inputs", "documents", "removed", "delta", "tokenizer", "tokens", "reports")
 _WORDS = "shares bond yield oil gold rate bank court trade profit loss market wheat port ship steel index fund"
 _NUM_DISTINCT = 22
 _MINI: dict[str, Any] = {

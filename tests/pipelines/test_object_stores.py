@@ -270,6 +270,37 @@ def test_a_corpus_as_of_a_day_on_a_store_equals_one_on_a_disk(
 
 
 @pytest.mark.slow
+def test_delta_tables_on_a_store_are_those_on_a_disk(store_here: Client, tmp_path: Path) -> None:
+    """Every reader has every version, from the store itself; the logs have the same bytes."""
+    from finpile_pipelines.runner.engine import Engine
+    from finpile_pipelines.snapshots.vacuum import vacuum
+
+    from finpile import delta, storage
+    from finpile.output.layout import Layout
+    from tests.support.delta_corpus import TABLES, expected, plain, steps
+    from tests.support.delta_readers import READERS
+    from tests.support.made_days import failed
+
+    here, out = tmp_path / "here", f"{store_here.root}/delta/out"
+    for _ in zip(steps(tmp_path / "files", str(here)), steps(tmp_path / "stored", out), strict=True):
+        assert storage.list_files(f"{out}/delta") == storage.list_files(f"{here}/delta")
+    assert failed(out) == []
+    for table in TABLES:
+        for name in storage.list_files(f"{here}/delta/{table}/_delta_log"):
+            path = f"delta/{table}/_delta_log/{name}"
+            assert storage.read_bytes(f"{out}/{path}") == (here / path).read_bytes()
+        for reader, read in READERS.items():
+            for number in range(4):
+                rows = plain(read(f"{out}/delta/{table}", number, {"AWS_ALLOW_HTTP": "true"}))
+                assert rows == expected(here, number)[table], (table, reader, number)
+    vacuum(out, Engine(), keep=2)
+    assert failed(out) == []
+    storage.remove_tree(f"{out}/delta")
+    delta.make(Layout(out))
+    assert failed(out) == []
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("client", ["s3", "gs"], indirect=True)
 def test_commands_write_to_a_store_what_they_write_to_a_disk(
     store_here: Client, copy_small: Callable[[Path], Path], tmp_path: Path

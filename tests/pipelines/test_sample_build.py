@@ -307,7 +307,7 @@ def test_page_shows_the_curve_of_the_near_setting_and_the_stage_counts(sample_bu
 
 def test_output_does_not_depend_on_its_file_system(small_build: Path) -> None:
     folder = f"memory://{uuid.uuid4().hex}/out"
-    build(load_config(small_build / "corpus.yaml"), folder, Engine())
+    build(load_config(small_build / "corpus.yaml"), folder, Engine(), tables=True)
     assert [check for check in verify(folder) if not check.ok] == []
     memory = fsspec.filesystem("memory")
     root = folder.removeprefix("memory:/")

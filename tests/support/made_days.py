@@ -101,7 +101,7 @@ def write_batch(folder: Path, name: str, documents: list[tuple[str, Record]]) ->
         (folder / f"{source}-{name}.jsonl").write_text("".join(lines))
 
 
-def documents_of(out: Path, number: int | None = None) -> pa.Table:
+def documents_of(out: Path | str, number: int | None = None) -> pa.Table:
     """The documents of a snapshot by id."""
     layout = Layout(str(out))
     table = pa.concat_tables(file.table() for file in published_files(layout, number).below("documents"))
@@ -114,5 +114,5 @@ def ledger_of(out: Path, number: int | None = None) -> list[Mapping[str, Any]]:
     return sorted((row for table in tables for row in table.to_pylist()), key=repr)
 
 
-def failed(out: Path) -> list[Any]:
+def failed(out: Path | str) -> list[Any]:
     return [check for check in verify(str(out)) if not check.ok]

@@ -2,6 +2,7 @@
 
     move in    its files from `.work`
     move out   files of documents and ledger that it does not have, to `versions`
+    tables     a version of the Delta tables, if OUT has some
     describe   its manifest, below `snapshots` and then as `manifest.json`
 
 What is to be done is written first, so that a run that was interrupted here is ended by the next one. Meanwhile readers
@@ -17,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from finpile import storage
+from finpile import delta, storage
 from finpile.errors import ConfigError, IntegrityError
 from finpile.output.layout import CARD_FILES, INPUTS_PART, Layout, added_part, earlier_place
 from finpile.output.lock import hold
@@ -153,6 +154,8 @@ def finish(layout: Layout, number: int) -> bool:
         if storage.is_file(source):
             storage.move(source, storage.join(layout.root, target))
     storage.remove_empty_folders(layout.root, superseded)
+    if storage.exists(layout.delta):
+        delta.extend(layout, plan["manifest"])
     storage.write_json(layout.snapshot(number), {**plan["manifest"], CHECKSUM: checksum_of(plan["manifest"])})
     write_manifest(layout, plan["manifest"])
     return True

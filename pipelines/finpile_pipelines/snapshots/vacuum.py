@@ -3,6 +3,7 @@
     drop     the manifests of snapshots that are not kept
     blank    texts of documents that were taken down, in clean shards and in files of earlier snapshots that are kept
     delete   files that no manifest lists, and what no later snapshot reads in `.work`
+    end      the versions of the Delta tables that are not kept, and files with texts that were blanked
 
 Rows keep their numbers, ids and digests: clean shards, the index of keys and the token index refer to them. Blank
 copies of published files are all written, and their checksums, before the first one replaces its file. Each step finds
@@ -23,7 +24,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile import storage
+from finpile import delta, storage
 from finpile.documents.document import CLEAN_SCHEMA
 from finpile.errors import ConfigError
 from finpile.output import stage_record
@@ -101,6 +102,8 @@ def vacuum(out: str, engine: Engine, *, keep: int = 1, dry_run: bool = False) ->
         rewritten += interrupted + _replace_by_blank(layout)
         storage.remove_temporaries(out)
         storage.remove_files(out, found.deleted)
+        if storage.exists(layout.delta):
+            delta.make(layout)
         _seal_again(layout, number_of(manifest))
         storage.remove_tree(layout.work("vacuum"))
     return Vacuumed(**{**asdict(found), "rewritten": sorted(rewritten)})
