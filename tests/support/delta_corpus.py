@@ -64,7 +64,8 @@ def plain(rows: Rows) -> list[str]:
             return None
         return int(one.timestamp()) if isinstance(one, datetime) else int(one) if isinstance(one, float) else one
 
-    return sorted(json.dumps({name: value(row[name]) for name in sorted(row)}, default=bytes.hex) for row in rows)
+    found = [{name: value(row[name]) for name in sorted(row)} for row in rows]
+    return sorted(json.dumps(row, default=lambda one: bytes(one).hex()) for row in found)
 
 
 def files_of(out: Path) -> dict[str, bytes]:
