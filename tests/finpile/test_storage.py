@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -239,3 +240,33 @@ def test_ipc_of_nothing_is_a_file_of_no_batches(root: str) -> None:
     url = storage.join(root, "part.arrow")
     assert storage.write_ipc(url, SCHEMA, []) == 0
     assert list(storage.read_ipc(url)) == []
+
+
+@pytest.mark.parametrize("error", [None, errno.EPERM, errno.EXDEV])
+def test_a_linked_file_is_there_twice_as_a_copy_where_links_fail(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int | None
+) -> None:
+    source, target = tmp_path / "a", tmp_path / "folder" / "b"
+    source.write_bytes(b"gold")
+    if error is not None:
+
+        def refuse(*paths: str) -> None:
+            raise OSError(error, "no links here")
+
+        monkeypatch.setattr("finpile.storage.folders.os.link", refuse)
+    storage.link(str(source), str(target))
+    storage.link(str(source), str(target))  # there already
+    assert target.read_bytes() == b"gold"
+    assert target.samefile(source) is (error is None)
+    assert [path.name for path in target.parent.iterdir()] == ["b"]
+
+
+@pytest.mark.parametrize("root", ["", "memory://created"])
+def test_a_created_file_is_never_overwritten(tmp_path: Path, root: str) -> None:
+    url = f"{root or tmp_path}/log/0.json"
+    storage.create(url, b"one")
+    storage.create(url, b"one")
+    with pytest.raises(FileExistsError):
+        storage.create(url, b"two")
+    assert storage.read_bytes(url) == b"one"
+    assert storage.list_folder(f"{root or tmp_path}/log") == ["0.json"]
