@@ -46,17 +46,17 @@ def extend(layout: Layout, manifest: Mapping[str, Any]) -> None:
 
     Raises: IntegrityError if another program wrote into a table, or a published file is damaged.
     """
-    storage.remove_temporaries(layout.delta)
     last = number_of(manifest)
     for table in TABLES:
         folder = folder_of(layout, table)
         log = Log(folder)
+        storage.remove_temporaries(log.root)
         there = log.versions() or [last]
         for number in range(min(there[-1] + 1, last), last + 1):
             before = None if number == there[0] else _version(layout, number - 1, manifest)
             log.add(number, _put(table, folder, before, _version(layout, number, manifest)))
             is_due = number % CHECKPOINT_EVERY == 0 or number == there[0]
-            if number and is_due and number not in log.checkpoints():
+            if number and is_due and not log.has_checkpoint(number):
                 log.write_checkpoint(number, log.state(number))
 
 

@@ -150,6 +150,10 @@ class Log:
         """Whether a version has a commit."""
         return storage.is_file(self._commit(version))
 
+    def has_checkpoint(self, version: int) -> bool:
+        """Whether a version has one."""
+        return storage.is_file(self._checkpoint(version))
+
     def read(self, version: int) -> bytes:
         """The bytes of a commit. Raises: FileNotFoundError."""
         return storage.read_bytes(self._commit(version))
