@@ -83,12 +83,12 @@ def local_tokenizer(url: str | Path) -> Iterator[Path]:
 
 def _copy(url: str, folder: str) -> Path:
     """Copies a tokenizer to the path below `folder` that it has in its store."""
-    parent, _, file = url.rpartition("/") if url.endswith(_READ) else (url, "", "")
+    parent, _, file = url.rpartition("/") if url.endswith((*_READ, ".json")) else (url, "", "")
     try:
         names = storage.list_folder(parent)
     except FileNotFoundError:
         names = []
-    found = [name for name in names if name.endswith(_READ)]
+    found = [name for name in names if name.endswith(_READ) or name == file]
     if not found and _FOLDER in names:
         return _copy(storage.join(url, _FOLDER), folder)
     target = Path(folder, *parent.split("://", 1)[1].split("/"))

@@ -18,14 +18,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from finpile import storage
-from finpile.config import SourceConfig
+from finpile.config import SourceConfig, TokenizerConfig
 from finpile.errors import ConfigError, InputError, StoreError
+from finpile.output.layout import Layout
 from finpile.sources.readers.finding import InputFile, find_documents
 from finpile.sources.readers.reading import read_file
 from finpile.storage import file_systems
 from finpile.storage.file_systems import StoreFile, file_system_of, repeated
 from finpile.tokens.tokenizer_files import load_tokenizer, save_tokenizer
-from finpile.tokens.tokenizers.opening import open_tokenizer
+from finpile.tokens.tokenizers.given import GivenTokenizer
+from finpile.tokens.tokenizers.opening import open_build_tokenizer, open_tokenizer
+from tests.support.other_tokenizers import TEXTS, WRITERS
 
 SCHEME = "finpile-test-store"
 
@@ -194,6 +197,20 @@ def test_tokenizer_at_a_url_is_that_of_the_files(store: str, tmp_path: Path, pat
     loaded = load_tokenizer(f"{store}/out/{path}")
     assert loaded.encode(b"gold rose") == tokenizer.encode(b"gold rose")
     assert open_tokenizer(f"{store}/out/{path}").name == "out"
+
+
+@pytest.mark.parametrize("name", ["bpe", "sentencepiece", "gpt2", "tiktoken"])
+def test_tokenizer_that_is_used_may_be_at_a_url(store: str, tmp_path: Path, name: str) -> None:
+    place = WRITERS[name](tmp_path, [*TEXTS, *(f"gold rose {number}" for number in range(60))])
+    local = GivenTokenizer.of_config(TokenizerConfig(use=str(place)), "/")
+    names = {file: "mine.json" if file == "tokenizer.json" else file for file in local.contents}
+    for file, content in local.contents.items():
+        storage.write_bytes(f"{store}/given/{names[file]}", content)
+    at = f"{store}/given" if name == "gpt2" else f"{store}/given/{names[local.record.files[0].name]}"
+    again = GivenTokenizer.of_config(TokenizerConfig(use=at), "/")
+    assert again == local
+    again.write(f"{store}/out/tokenizer")
+    assert open_build_tokenizer(Layout(f"{store}/out")).encode(["gold"]) == local.opened().encode(["gold"])
 
 
 def test_error_about_a_tokenizer_at_a_url_names_the_url(store: str) -> None:
