@@ -16,7 +16,7 @@ JAR = "io.delta:delta-spark_2.13:4.0.0"
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     sql = pytest.importorskip("pyspark.sql")
     builder = sql.SparkSession.builder.master("local[1]").appName("finpile")
     settings = {
@@ -26,6 +26,7 @@ def spark() -> Iterator[Any]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "1",
         "spark.databricks.delta.snapshotPartitions": "1",
+        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
         "spark.ui.enabled": "false",
     }
     for name, value in settings.items():

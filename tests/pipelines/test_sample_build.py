@@ -34,7 +34,7 @@ EXPECTED: dict[str, Any] = json.loads((ROOT / "data_samples" / "expected.json").
 ROWS = {(row["dataset"], row["source"]): row for row in EXPECTED["sources"]}
 LAST_TRAIN_DAY = date(2022, 7, 31)
 SEQUENCE_LENGTH = 512
-PUBLISHED = ("inputs", "documents", "removed", "tokenizer", "tokens", "reports")
+PUBLISHED = ("inputs", "documents", "removed", "delta", "tokenizer", "tokens", "reports")
 
 Row = dict[str, Any]
 
