@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
 
-from finpile.errors import InputError
+from finpile.errors import ConfigError, InputError
 from finpile_cli.console import Console, json_option
 from finpile_cli.paths import PathOrUrl
 
@@ -69,10 +70,16 @@ def load_tokenizer(path: str) -> UnigramTokenizer:
     from finpile_tokenizer import TokenizerError
 
     from finpile.tokens import tokenizer_files
+    from finpile.tokens.tokenizers.opening import open_tokenizer
 
     try:
         return tokenizer_files.load_tokenizer(path)
     except (TokenizerError, OSError) as error:
+        with suppress(InputError):
+            name = type(open_tokenizer(path)).__name__
+            raise ConfigError(
+                f"{path}: is a {name}, and this command needs a tokenizer of FinPile: use its library"
+            ) from error
         raise InputError(f"{path}: {error}") from error
 
 

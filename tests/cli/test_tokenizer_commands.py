@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from finpile_tokenizer import UnigramTokenizer
 
+from tests.support.other_tokenizers import TEXTS, write_bpe
+
 Run = Callable[..., Any]
 
 LINES = [
@@ -142,3 +144,9 @@ def test_compare_makes_the_tables_of_neox_of_one_tokenizer(run: Run, sample_buil
     command = ["tokenizer", "compare", tokenizer, "--on", sample_build, "--paper", "neox", "--json"]
     made = [table["name"] for table in run(*command).json()["tables"]]
     assert made == ["neox_table14", "neox_table15", "neox_table16", "neox_table17"]
+
+
+def test_a_tokenizer_of_another_library_is_named(run: Run, tmp_path: Path) -> None:
+    write_bpe(tmp_path, TEXTS)
+    said = run("tokenizer", "encode", tmp_path, stdin=b"text").refusal()
+    assert "is a HuggingFaceTokenizer, and this command needs a tokenizer of FinPile" in said
