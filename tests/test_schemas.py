@@ -19,8 +19,8 @@ import yaml
 from finpile import storage
 from finpile.config import load_config
 from finpile.errors import ConfigError
-from finpile.output.stage_record import files_of
 from finpile.plugins.format import FORMATS
+from tests.support.work_folders import work_folder
 
 ROOT = Path(__file__).resolve().parents[1]
 CORPUS_FILES = sorted(
@@ -98,13 +98,13 @@ def test_parquet_files_have_the_promised_columns(
 
 @pytest.mark.parametrize(("stage", "form"), [("ingest", "raw"), ("clean", "document")])
 def test_batches_between_stages_have_the_promised_columns(sample_build: Path, stage: str, form: str) -> None:
-    files = sorted(Path(files_of(str(sample_build / ".work" / stage)), "documents").glob("*.arrow"))
-    assert files
+    folder = work_folder(sample_build, stage) / "documents"
+    assert folder.names()
     promised = [
         (column["name"], column["type"], column["nullable"]) for column in contract("documents")[form]["columns"]
     ]
-    for file in files:
-        assert columns_on_disk(next(storage.read_ipc(str(file))).schema) == promised, file
+    for name in folder.names():
+        assert columns_on_disk(next(storage.read_ipc(folder.file(name))).schema) == promised, name
 
 
 def test_token_shards_have_the_promised_column_and_metadata(sample_build: Path) -> None:

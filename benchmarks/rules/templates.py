@@ -143,10 +143,10 @@ def _print_prefixes(out: str, source: SourceConfig) -> None:
 
 def _documents(out: str, source: SourceConfig) -> pa.Table:
     layout = Layout(out)
-    refs = shard_refs(storage.read_json(storage.join(files_of(layout.work("ingest")), "tasks.json")))
+    ingest, clean = (files_of(layout.work(stage)) for stage in ("ingest", "clean"))
+    refs = shard_refs(storage.read_json(ingest.file("tasks.json")), clean)
     mine = [ref for ref in refs if _SOURCES[ref.entry] == source]
-    clean = files_of(layout.work("clean"))
-    return pa.Table.from_batches(batch for ref in mine for batch in read_clean(clean, ref.name))
+    return pa.Table.from_batches(batch for ref in mine for batch in read_clean(ref))
 
 
 def _cut(documents: pa.Table, source: SourceConfig) -> list[str]:

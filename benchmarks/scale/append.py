@@ -54,7 +54,9 @@ _STAGES = ("ingest", "clean", "exact", "near", "substring", "split")
 #: What a measured process runs: it counts the bytes that it and its forks read.
 _COUNTING = """
 import multiprocessing, sys
-from finpile import file_systems, published_files, seals, storage
+from finpile import storage
+from finpile.output import key_index, published_files, work_folder
+from finpile.storage import file_systems
 count = multiprocessing.Value("q")
 def add(number):
     with count.get_lock():
@@ -65,7 +67,7 @@ def counted(function, size):
         add(size(found))
         return found
     return call
-for module in (seals, published_files):
+for module in (work_folder, published_files):
     module.read_buffer = counted(file_systems.read_buffer, lambda data: data.size)
 from finpile_pipelines import batch_places
 batch_places._range = counted(batch_places._range, lambda data: data.size)
@@ -87,7 +89,6 @@ class Counting:
         number = self._stream.readinto(target)
         add(number)
         return number
-from finpile import key_index
 key_index.open_file = storage.open_file
 published_files.open_in = lambda *arguments: Counting(file_systems.open_in(*arguments))
 from finpile.config import load_config

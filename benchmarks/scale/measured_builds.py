@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from benchmarks.common.report import say
+from finpile.output.layout import Layout
 from finpile.output.stage_record import files_of
 
 #: Processes of a build whose times are measured: they include what it takes to send records between processes.
@@ -84,9 +85,9 @@ def measure(config: Path, out: Path, workers: int, until: str, fresh: bool) -> M
     for record in manifest["stages"]:
         del record["files"]
         measured.records.append(record)
-    records = Path(files_of(str(out / ".work/ingest")), "tasks.json")
-    measured.record_bytes = records.stat().st_size
-    measured.num_shards = sum(len(record["shards"]) for record in storage.read_json(str(records)))
+    records = files_of(Layout(str(out)).work("ingest")).file("tasks.json")
+    measured.record_bytes = Path(records.url).stat().st_size
+    measured.num_shards = sum(len(record["shards"]) for record in storage.read_json(records))
     folders = [*(out / ".work").iterdir(), *out.iterdir()]
     measured.folder_bytes = {folder.name: _size(folder) for folder in folders if folder.is_dir()}
     return measured

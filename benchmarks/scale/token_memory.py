@@ -39,7 +39,7 @@ paths = sorted(os.path.relpath(os.path.join(path, name), root)
                for path, _, names in os.walk(f"{root}/documents") for name in names)
 files = [{"path": path, "text_bytes": text_bytes // len(paths)} for path in paths]
 engine = Engine(num_workers=2, threads=True)
-tokens._run_pipeline(engine, files, -(-text_bytes // STREAM_BYTES), 2048, Layout(root), f"{root}/.work/tokens")
+tokens._run_pipeline(engine, files, -(-text_bytes // STREAM_BYTES), 2048, Layout(root), Layout(root).work("tokens"))
 """
 
 

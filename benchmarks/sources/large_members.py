@@ -28,11 +28,12 @@ from typing import IO, Any, cast
 
 import zstandard
 from finpile_pipelines.corpus.ingest import find_inputs, ingest_task, plan
-from finpile_pipelines.shard_refs import shard_url
+from finpile_pipelines.shard_refs import shard_file
 
 from benchmarks.common.report import RESULTS, Report, say, table
 from finpile import storage
 from finpile.config import CorpusConfig, SourceConfig
+from finpile.output.work_folder import WorkFolder
 
 _WORDS = "the bank said that yields of its bonds rose after the report on oil, and shares of the market fell again"
 _RECORD = '{"number": %d, "text": "Record %d. ' + " ".join([_WORDS] * 15) + '."}\n'
@@ -120,7 +121,7 @@ def ingest(container: str, folder: Path, size_bytes: int) -> Found:
     numbers = 0
     is_whole = not outcome["removed"] and outcome["record_bytes"] == sum(map(len, blocks(size_bytes)))
     for shard in outcome["shards"]:
-        for batch in storage.read_ipc(shard_url(str(folder), shard)):
+        for batch in storage.read_ipc(shard_file(WorkFolder(str(folder)), shard)):
             for text in batch["text"].to_pylist():
                 is_whole = is_whole and text.startswith(f"Record {numbers}. ")
                 numbers += 1
@@ -133,7 +134,7 @@ def _ingest(folder: str, name: str) -> dict[str, Any]:
     config = CorpusConfig(name="c", root=folder, sources=(source,))
     [task] = plan(config, find_inputs(config))
     before, start = _peak_bytes(), time.process_time()
-    [outcome] = ingest_task(task, folder)
+    [outcome] = ingest_task(task, WorkFolder(folder))
     return {**outcome, "cost": (_peak_bytes(), before, time.process_time() - start)}
 
 

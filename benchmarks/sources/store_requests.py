@@ -40,15 +40,15 @@ print(min(open_documents(sys.argv[1]).to_table(columns=["id"])["id"].to_pylist()
 _BUILD = """
 import sys
 from dataclasses import replace
-from finpile import storage
 from finpile.config import load_config
+from finpile.output.layout import Layout
 from finpile.output.stage_record import files_of
 from finpile_pipelines.build import build
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.stage import Sizes
 config, root, out, shard_bytes = sys.argv[1:]
 build(replace(load_config(config), root=root), out, Engine(), sizes=Sizes(shard_bytes=int(shard_bytes)))
-print(sum(name.endswith(".arrow") for name in storage.list_files(files_of(out + "/.work/clean") + "/documents")))
+print(sum(name.endswith(".arrow") for name in (files_of(Layout(out).work("clean")) / "documents").names()))
 """
 
 

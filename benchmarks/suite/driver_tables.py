@@ -19,7 +19,7 @@ from finpile_pipelines.exchange.tasks import Tasks
 from finpile_pipelines.shard_refs import shard_refs
 
 from benchmarks.common.report import RESULTS, Report, table
-from finpile.storage.seals import Seal
+from finpile.output.work_folder import Seal, WorkFolder
 
 _SHARDS_PER_TASK = 3
 _MIB = 1 << 20
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     found: list[tuple[str, int]] = []
     outcomes, size = _measured(lambda: _outcomes(options.shards))
     found.append(("outcomes of ingest tasks", size))
-    refs, size = _measured(lambda: shard_refs(outcomes))
+    refs, size = _measured(lambda: shard_refs(outcomes, WorkFolder("s3://bucket/out/.work/clean/0123456789ab")))
     found.append(("references to shards", size))
     tasks, size = _measured(lambda: Tasks(refs))
     found.append(("tasks of one pass", size))

@@ -27,6 +27,7 @@ from finpile_pipelines.runner.beam_caches import install_caches
 from finpile_pipelines.runner.worker import end_bundles_soon
 
 from benchmarks.common.report import RESULTS, Report, table
+from finpile.output.work_folder import WorkFolder
 
 _NUM_TASKS = 9
 _ROWS = pa.table({"row": [1, 2, 3]})
@@ -58,8 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _construct(pipeline: beam.Pipeline, folder: str) -> None:
     sent = pipeline | Tasks(range(_NUM_TASKS)) | "Send" >> beam.Map(_send)
     _ = sent | "Size" >> beam.Map(_size) | "Sizes" >> Gather(f"{folder}/sizes.json")
-    replies = sent | ExchangeByPartition("files", folder, "ByHash") | "Reply" >> beam.Map(_reply)
-    received = replies | ExchangeByPartition("files", folder, "ByShard")
+    replies = sent | ExchangeByPartition("files", WorkFolder(folder), "ByHash") | "Reply" >> beam.Map(_reply)
+    received = replies | ExchangeByPartition("files", WorkFolder(folder), "ByShard")
     _ = received | "Write" >> beam.Map(_outcome) | Gather(f"{folder}/outcomes.json")
 
 

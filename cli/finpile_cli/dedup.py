@@ -278,7 +278,7 @@ def _annotate(out: str, manifest: Mapping[str, Any], is_wanted: bool, num_run: i
 
     layout = Layout(out)
     if is_wanted:
-        batches = (batch for ref in clean_shards(layout, manifest) for batch in read_clean("", ref.name))
+        batches = (batch for ref in clean_shards(layout, manifest) for batch in read_clean(ref, ["id", "meta"]))
         pairs = (zip(batch["id"].to_pylist(), batch["meta"].to_pylist(), strict=True) for batch in batches)
         write_attributes(layout, manifest, {name: name_of(meta, name) for some in pairs for name, meta in some})
         return f"{out.rstrip('/')}/attributes"

@@ -42,6 +42,7 @@ import pyarrow as pa
 from finpile import storage
 from finpile.documents.document import DOCUMENT_FOLDERS
 from finpile.documents.ledger import LEDGER_FOLDERS
+from finpile.output.work_folder import WorkFolder
 from finpile.plugins import stages
 
 #: Beside a tokenizer: the model before its cut to the vocabulary.
@@ -82,7 +83,7 @@ class Layout:
     @property
     def state(self) -> str:
         """Whether a build is changing the folder (`finpile.output.build_state`)."""
-        return storage.join(self.root, ".work", "build.json")
+        return self._in_work("build.json")
 
     @property
     def documents(self) -> str:
@@ -173,10 +174,29 @@ class Layout:
 
     @property
     def snapshots_work(self) -> str:
-        return self.work("snapshots")
+        return self._in_work("snapshots")
 
-    def work(self, stage: str) -> str:
-        return storage.join(self.root, ".work", stage)
+    @property
+    def vacuum_work(self) -> str:
+        """Files with which `finpile vacuum` is about to replace published ones."""
+        return self._in_work("vacuum")
+
+    @property
+    def lock(self) -> str:
+        """The file that a command locks while it changes the folder."""
+        return self._in_work("lock")
+
+    @property
+    def run(self) -> str:
+        """The run that changes the folder (`finpile_pipelines.runner.owner`)."""
+        return self._in_work("run.json")
+
+    def work(self, stage: str) -> WorkFolder:
+        """The record of a stage, and the folders of the files that its runs pass to later stages."""
+        return WorkFolder(self._in_work(stage))
+
+    def _in_work(self, name: str) -> str:
+        return storage.join(self.root, ".work", name)
 
     def published(self, stage: str) -> tuple[str, ...]:
         """The folders outside `.work` that a stage writes, and removes before it runs again."""

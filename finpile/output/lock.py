@@ -34,7 +34,7 @@ def hold(layout: Layout, what: str) -> Iterator[bool]:
     if "://" in layout.root:
         yield True
         return
-    path = Path(layout.work("lock"))
+    path = Path(layout.lock)
     is_read_only, lock = False, None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -20,7 +20,7 @@ from typing import Any
 
 from finpile import storage
 from finpile.errors import IntegrityError
-from finpile.storage.seals import Seal, find_damage, is_sealed, seals_of
+from finpile.output.work_folder import Seal, WorkFolder
 
 _DOMAIN = "finpile-stage-1"
 _RECORD, _STARTED = "stage.json", "started.json"
@@ -100,59 +100,62 @@ def file_record(root: str, path: str, num_rows: int | None = None) -> FileRecord
     return FileRecord(path=path, size_bytes=size, checksum=checksum, num_rows=num_rows, footer=footer)
 
 
-def run_folder(folder: str, mark: str) -> str:
-    """The folder of the files of a run with this fingerprint, below that of the stage's records."""
-    return storage.join(folder, fingerprint(mark)[:_RUN_CHARS])
+def run_name(mark: str) -> str:
+    """The name of the folder of the files of a run with this fingerprint, in that of the stage's records."""
+    return fingerprint(mark)[:_RUN_CHARS]
 
 
-def files_of(folder: str) -> str:
+def run_folder(folder: WorkFolder, mark: str) -> WorkFolder:
+    """That folder."""
+    return folder / run_name(mark)
+
+
+def files_of(folder: WorkFolder) -> WorkFolder:
     """The folder of the files of a finished stage. Raises: FileNotFoundError if it never finished."""
     record = load_stage(folder)
     if record is None:
-        raise FileNotFoundError(errno.ENOENT, "no record of a finished stage", folder)
+        raise FileNotFoundError(errno.ENOENT, "no record of a finished stage", folder.url)
     return run_folder(folder, record.fingerprint)
 
 
-def load_stage(folder: str) -> StageRecord | None:
+def load_stage(folder: WorkFolder) -> StageRecord | None:
     """The record of a finished stage, or None if it never finished, or its record is damaged."""
-    url = storage.join(folder, _RECORD)
     try:
-        return StageRecord.from_json(storage.read_json(url))
+        return StageRecord.from_json(storage.read_json(folder.file(_RECORD)))
     except (FileNotFoundError, NotADirectoryError, IntegrityError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
-def save_stage(folder: str, record: StageRecord) -> None:
+def save_stage(folder: WorkFolder, record: StageRecord) -> None:
     """Marks a stage as finished. Called after all other files of the stage are written."""
     seals = [asdict(seal) for seal in record.seals]
-    storage.write_json(storage.join(folder, _RECORD), {**record.to_json(), "seals": seals})
+    storage.write_json(folder.file(_RECORD), {**record.to_json(), "seals": seals})
 
 
-def seal_again(folder: str) -> None:
+def seal_again(folder: WorkFolder) -> None:
     """Makes the record of a finished stage list the files that are in its folder now; does nothing without a record."""
     record = load_stage(folder)
     if record is not None:
-        files = run_folder(folder, record.fingerprint)
-        seals = seals_of(files, _own_files(files))
+        seals = run_folder(folder, record.fingerprint).seals()
         if seals != record.seals:
             save_stage(folder, replace(record, seals=seals))
 
 
-def is_done(folder: str, mark: str) -> bool:
+def is_done(folder: WorkFolder, mark: str) -> bool:
     """Whether the stage finished with this fingerprint."""
     done = load_stage(folder)
     return done is not None and done.fingerprint == mark
 
 
-def find_stage_damage(root: str, folder: str, record: StageRecord) -> str | None:
+def find_stage_damage(root: str, folder: WorkFolder, record: StageRecord) -> str | None:
     """A message about a damaged file of a finished stage, in its folder or below `root`; None if there is none.
 
     All of them are read.
     """
     files = run_folder(folder, record.fingerprint)
-    wrong = find_damage(files, _own_files(files), record.seals)
+    wrong = files.find_damage(record.seals)
     if wrong is not None:
-        return storage.join(files, wrong)
+        return storage.join(files.url, wrong)
     for expected in record.files:
         try:
             found = file_record(root, expected.path)
@@ -174,37 +177,31 @@ def find_missing(root: str, record: StageRecord) -> str | None:
     return None
 
 
-def _own_files(files: str) -> list[str]:
-    """The files of a run that have seals."""
-    return [name for name in storage.list_files(files) if is_sealed(storage.join(files, name))]
-
-
-def _began(folder: str, mark: str) -> bool:
+def _began(folder: WorkFolder, mark: str) -> bool:
     """Whether a run with this fingerprint was interrupted here, and nothing of what it left is damaged."""
-    url, files = storage.join(folder, _STARTED), run_folder(folder, mark)
     try:
-        return bool(storage.read_json(url) == mark) and find_damage(files, _own_files(files)) is None
+        return bool(storage.read_json(folder.file(_STARTED)) == mark) and run_folder(folder, mark).find_damage() is None
     except (FileNotFoundError, NotADirectoryError, IntegrityError, ValueError):
         return False
 
 
-def begin(folder: str, mark: str, published: Sequence[str] = ()) -> None:
+def begin(folder: WorkFolder, mark: str, published: Sequence[str] = ()) -> None:
     """Prepares the folders of a stage that is to run.
 
     Files of an interrupted run with the same fingerprint are kept, since names and bytes are the same again. Files of
     any other run, in `folder` and in the `published` folders, are removed; all are if one of them is damaged.
     """
-    storage.remove_temporaries(folder)
+    storage.remove_temporaries(folder.url)
     if not _began(folder, mark):
-        for stale in (folder, *published):
+        for stale in (folder.url, *published):
             storage.remove_tree(stale)
-        storage.write_json(storage.join(folder, _STARTED), mark)
+        storage.write_json(folder.file(_STARTED), mark)
     for unfinished in published:
         storage.remove_temporaries(unfinished)
 
 
 def run_once(
-    folder: str, mark: str, run: Callable[[], StageRecord], published: Sequence[str] = ()
+    folder: WorkFolder, mark: str, run: Callable[[], StageRecord], published: Sequence[str] = ()
 ) -> tuple[StageRecord, bool]:
     """Runs a stage unless its record with the same fingerprint is there; returns the record and whether it ran.
 
@@ -216,13 +213,12 @@ def run_once(
     begin(folder, mark, published)
     record = run()
     if foreign := _find_foreign(record, published):
-        storage.remove_tree(storage.join(folder, _STARTED))  # the next run begins anew
+        folder.file(_STARTED).remove()  # the next run begins anew
         raise IntegrityError(
             f"{foreign} is not what stage {record.stage} wrote: another run, or a job of one that was killed, writes "
             "into this folder: end it, and run the same command again"
         )
-    files = run_folder(folder, mark)
-    record = replace(record, seals=seals_of(files, _own_files(files)))
+    record = replace(record, seals=run_folder(folder, mark).seals())
     save_stage(folder, record)
     return record, True
 

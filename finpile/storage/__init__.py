@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from finpile.storage.files import (
+    Encoded,
+    File,
     Source,
     create,
     digest_of,
@@ -50,6 +52,8 @@ from finpile.storage.parquet import (
 __all__ = [
     "FOOTER_END_BYTES",
     "ROW_GROUP_ROWS",
+    "Encoded",
+    "File",
     "Source",
     "absolute",
     "checked_parquet",

@@ -3,7 +3,7 @@
 Each file appears when it is complete: it is written under a temporary name and renamed, or, on an object store, sent
 with one upload.
 
-Files below `.work/STAGE/` end with a checksum, which every function writes and checks (`finpile.storage.seals`).
+A file with a codec is an `Encoded`: its owner says how its bytes follow from its content.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import tempfile
 import uuid
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from io import UnsupportedOperation
-from typing import IO, Any, TypeAlias, cast
+from typing import IO, Any, Protocol, TypeAlias, cast
 
 import pyarrow as pa
 
@@ -31,14 +31,28 @@ from finpile.storage.file_systems import (
     upload,
 )
 from finpile.storage.folders import TEMPORARY, is_local
-from finpile.storage.seals import SealingStream, is_sealed, read_sealed
 from finpile.storage.write_guard import check_write
 
 _BLOCK_BYTES = 1 << 20
 
 
-#: The path or URL of a file, or its bytes.
-Source: TypeAlias = str | pa.Buffer
+class Encoded(Protocol):
+    """A file whose bytes are not its content."""
+
+    @property
+    def url(self) -> str: ...
+
+    def encoded(self, stream: IO[bytes]) -> AbstractContextManager[IO[bytes]]:
+        """A stream for the content; its bytes are written to `stream`."""
+
+    def decoded(self) -> pa.Buffer:
+        """The content. Raises: IntegrityError if it is not as it was written; FileNotFoundError."""
+
+
+#: A file: its path or URL if its bytes are its content.
+File: TypeAlias = str | Encoded
+#: A file, or its content.
+Source: TypeAlias = File | pa.Buffer
 
 
 def digest_of(url: str) -> tuple[str, int]:
@@ -58,21 +72,22 @@ def digest_with_tail(url: str) -> tuple[str, int, bytes]:
 
 
 @contextmanager
-def write_atomically(url: str, *, durable: bool = True) -> Iterator[IO[bytes]]:
-    """A binary stream whose bytes appear under `url` atomically: all of them, or none after an error.
+def write_atomically(file: File, *, durable: bool = True) -> Iterator[IO[bytes]]:
+    """A binary stream whose bytes become the content of `file` atomically: all of them, or none after an error.
 
     A `durable` file survives a power failure once it exists; a file that only the running stage reads need not.
     """
+    url, encoded = (file, nullcontext) if isinstance(file, str) else (file.url, file.encoded)
     fs, path = file_system_of(url)
     if is_object_store(fs):
-        with _uploaded(fs, path) as stream, _sealed(stream, url) as target:
+        with _uploaded(fs, path) as stream, encoded(stream) as target:
             yield target
         return
     fs.makedirs(fs._parent(path), exist_ok=True)
     beside = f"{path}.{uuid.uuid4().hex[:8]}{TEMPORARY}"
     try:
         with fs.open(beside, "wb") as stream:
-            with _sealed(stream, url) as target:
+            with encoded(stream) as target:
                 yield target
             stream.flush()
             if durable:
@@ -86,17 +101,6 @@ def write_atomically(url: str, *, durable: bool = True) -> Iterator[IO[bytes]]:
         if isinstance(error, OSError) and error.errno and not error.filename:  # errors of a full disk have no path
             raise OSError(error.errno, error.strerror, path) from error
         raise
-
-
-@contextmanager
-def _sealed(stream: IO[bytes], url: str) -> Iterator[IO[bytes]]:
-    """The stream, with a seal at its end if the file at `url` has one."""
-    if not is_sealed(url):
-        yield stream
-        return
-    sealing = SealingStream(stream)
-    yield cast(IO[bytes], sealing)
-    sealing.seal()
 
 
 @contextmanager
@@ -114,8 +118,8 @@ def _sync(stream: IO[bytes]) -> None:
         os.fsync(stream.fileno())
 
 
-def write_bytes(url: str, data: bytes) -> None:
-    with write_atomically(url) as stream:
+def write_bytes(file: File, data: bytes) -> None:
+    with write_atomically(file) as stream:
         stream.write(data)
 
 
@@ -146,29 +150,29 @@ def create(url: str, data: bytes) -> None:
             raise
 
 
-def write_json(url: str, value: Any) -> None:
+def write_json(file: File, value: Any) -> None:
     """Writes JSON with sorted keys, two spaces and a final newline: the same value gives the same bytes."""
-    write_bytes(url, (json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n").encode())
+    write_bytes(file, (json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n").encode())
 
 
-def read_bytes(url: str) -> bytes:
-    """Raises: IntegrityError if a file of `.work` is damaged; so do all functions that read."""
-    if is_sealed(url):
-        return bytes(read_sealed(url).to_pybytes())
-    fs, path = file_system_of(url)
-    return read_all(fs, path)
+def read_bytes(file: File) -> bytes:
+    """Raises: what the codec of the file raises; so do all functions that read."""
+    if isinstance(file, str):
+        fs, path = file_system_of(file)
+        return read_all(fs, path)
+    return bytes(file.decoded().to_pybytes())
 
 
-def read_json(url: str) -> Any:
+def read_json(file: File) -> Any:
     """Raises: ValueError for invalid JSON."""
     try:
-        return json.loads(read_bytes(url))
+        return json.loads(read_bytes(file))
     except RecursionError:
-        raise ValueError(f"{url} is JSON nested too deep") from None
+        raise ValueError(f"{file} is JSON nested too deep") from None
 
 
 def opened(source: Source) -> Any:
-    """A stream of the bytes of a file, without its seal."""
+    """A stream of the content of a file."""
     if isinstance(source, str):
-        return pa.BufferReader(read_sealed(source)) if is_sealed(source) else open_file(source)
-    return pa.BufferReader(source)
+        return open_file(source)
+    return pa.BufferReader(source if isinstance(source, pa.Buffer) else source.decoded())

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from finpile.storage import files
-from finpile.storage.files import Source, opened
+from finpile.storage.files import File, Source, opened
 
 #: Rows of one Parquet row group; small enough to be read alone, large enough to compress.
 ROW_GROUP_ROWS = 8192
@@ -58,25 +58,25 @@ def checked_parquet(stream: IO[bytes]) -> pq.ParquetFile:
     return pq.ParquetFile(stream, page_checksum_verification=True)
 
 
-def write_parquet(url: str, table: pa.Table, *, durable: bool = True) -> None:
+def write_parquet(file: File, table: pa.Table, *, durable: bool = True) -> None:
     """One zstd Parquet file with row groups of `ROW_GROUP_ROWS`."""
-    with files.write_atomically(url, durable=durable) as stream:
+    with files.write_atomically(file, durable=durable) as stream:
         pq.write_table(table.combine_chunks(), stream, row_group_size=ROW_GROUP_ROWS, **_PARQUET)
 
 
-def write_parquet_sorted(url: str, table: pa.Table, order: pa.Array) -> None:
+def write_parquet_sorted(file: File, table: pa.Table, order: pa.Array) -> None:
     """Writes the same file as `write_parquet` of `table.take(order)`, without a second copy of the table."""
     table = table.combine_chunks()
-    with files.write_atomically(url) as stream, pq.ParquetWriter(stream, table.schema, **_PARQUET) as writer:
+    with files.write_atomically(file) as stream, pq.ParquetWriter(stream, table.schema, **_PARQUET) as writer:
         for start in range(0, max(1, len(order)), ROW_GROUP_ROWS):  # a table without rows has a row group too
             writer.write_table(table.take(order[start : start + ROW_GROUP_ROWS]), ROW_GROUP_ROWS)
 
 
-def write_parquet_rows(url: str, schema: pa.Schema, tables: Iterable[pa.Table]) -> int:
+def write_parquet_rows(file: File, schema: pa.Schema, tables: Iterable[pa.Table]) -> int:
     """Writes the same file as `write_parquet` of all tables joined, with few of them in memory; returns its rows."""
     left = schema.empty_table()
     num_rows = 0
-    with files.write_atomically(url) as stream, pq.ParquetWriter(stream, schema, **_PARQUET) as writer:
+    with files.write_atomically(file) as stream, pq.ParquetWriter(stream, schema, **_PARQUET) as writer:
         for table in tables:
             num_rows += table.num_rows
             left = pa.concat_tables([left, table.cast(schema)])
@@ -137,9 +137,9 @@ def read_parquet_parts(source: Source, columns: list[str] | None = None, *, size
         yield pa.Table.from_batches(batches)
 
 
-def read_parquet_if_exists(url: str, schema: pa.Schema) -> pa.Table:
+def read_parquet_if_exists(file: File, schema: pa.Schema) -> pa.Table:
     """The table in a file; one without rows if there is no such file."""
     try:
-        return read_parquet(url)
+        return read_parquet(file)
     except FileNotFoundError:
         return schema.empty_table()

@@ -33,11 +33,12 @@ from finpile.output.manifest import CERTIFICATE
 from finpile.output.published_files import PublishedFiles
 from finpile.output.stage_record import StageRecord
 from finpile.output.takedowns import read_takedowns
+from finpile.output.work_folder import WorkFolder
 from finpile.plugins import stages
 from finpile.plugins.stages import DEDUPLICATED
 from finpile_pipelines.corpus import clean, ingest
 from finpile_pipelines.progress import report_progress
-from finpile_pipelines.shard_refs import ShardRef, add_counts, read_clean, shard_url, write_shard
+from finpile_pipelines.shard_refs import ShardRef, add_counts, read_clean, shard_file, write_shard
 from finpile_pipelines.snapshots.base import clean_shards
 from finpile_pipelines.snapshots.new_inputs import check_version, same_stage
 from finpile_pipelines.stage import Context, Outcome, Stage, all_processes
@@ -109,12 +110,12 @@ class DayStages:
 
     def _ingest(self, context: Context) -> Outcome:
         outcomes = [{"entry": ref.entry, "row": ref.row, "shards": [_name(ref)]} for ref in self.refs]
-        storage.write_json(storage.join(context.folder, "tasks.json"), outcomes)
+        storage.write_json(context.folder.file("tasks.json"), outcomes)
         return Outcome(counts={"sources": self._sources(context, "ingest", [])})
 
     def _clean(self, context: Context) -> Outcome:
         sources, folder, cut = context.config.sources, context.folder, self.cut
-        tasks, url = [(ref, self.gone.get(ref.index)) for ref in self.refs], storage.join(folder, "tasks.json")
+        tasks, url = [(ref, self.gone.get(ref.index)) for ref in self.refs], folder.file("tasks.json")
 
         def cut_shard(task: tuple[ShardRef, _I32 | None]) -> dict[str, Any]:
             ref, gone = task
@@ -133,7 +134,7 @@ class DayStages:
             rows = rows_of_day(file, self.cut)
             if rows.num_rows:
                 table = rows.select(LEDGER_SCHEMA.names).cast(LEDGER_SCHEMA)
-                storage.write_parquet(storage.join(context.folder, "removed", f"{number:06d}.parquet"), table)
+                storage.write_parquet(context.folder.file("removed", f"{number:06d}.parquet"), table)
             for row in count_removed(rows):
                 removed_bytes[row["dataset"], row["source"]] += row["num_bytes"]
         kept = {(row["dataset"], row["source"]): row for row in counted}
@@ -152,7 +153,7 @@ def _clean_shards(whole: Layout, manifest: Mapping[str, Any]) -> tuple[ShardRef,
     except FileNotFoundError:
         refs = ()
     is_there = stage_record.is_done(whole.work("clean"), recorded["clean"])
-    if not refs or not is_there or not all(storage.is_file(shard_url("", ref.name)) for ref in refs):
+    if not refs or not is_there or not all(ref.file.exists() for ref in refs):
         remedy = f"build the corpus again (`finpile build CONFIG -o {whole.root} --fresh`) and keep .work"
         if CERTIFICATE in manifest:
             remedy = "name the whole build"
@@ -163,13 +164,13 @@ def _clean_shards(whole: Layout, manifest: Mapping[str, Any]) -> tuple[ShardRef,
     return refs
 
 
-def _cut_shard(ref: ShardRef, gone: _I32 | None, cut: Cut, folder: str) -> dict[str, int]:
+def _cut_shard(ref: ShardRef, gone: _I32 | None, cut: Cut, folder: WorkFolder) -> dict[str, int]:
     """Writes the documents of a clean shard that are of the day; returns counts."""
     counts = {"documents": 0, "text_bytes": 0}
 
     def batches() -> Iterator[pa.RecordBatch]:
         first = 0
-        for batch in read_clean("", ref.name):
+        for batch in read_clean(ref):
             mask = cut.has(pa.chunked_array([batch["timestamp"]]))
             if gone is not None:
                 mask &= ~np.isin(np.arange(first, first + batch.num_rows), gone)
@@ -182,7 +183,7 @@ def _cut_shard(ref: ShardRef, gone: _I32 | None, cut: Cut, folder: str) -> dict[
                 counts[name] = counts.get(name, 0) + value
             yield mine
 
-    write_shard(folder, _name(ref), CLEAN_SCHEMA, batches())
+    write_shard(shard_file(folder, _name(ref)), CLEAN_SCHEMA, batches())
     return counts
 
 

@@ -18,8 +18,8 @@ from fsspec.implementations.local import LocalFileSystem
 
 from finpile import storage
 from finpile.errors import IntegrityError
+from finpile.output.work_folder import WorkFile
 from finpile.storage.file_systems import file_system_of, read_all
-from finpile.storage.seals import SEAL_BYTES, read_sealed
 
 _I32 = npt.NDArray[np.int32]
 #: Where the messages of an Arrow file begin.
@@ -36,32 +36,34 @@ class _Places:
     """Of each: first byte, bytes, rows, CRC-32."""
 
 
-def read_batches(url: str, places_url: str, schema: pa.Schema, rows: _I32) -> Iterator[tuple[int, pa.RecordBatch]]:
+def read_batches(
+    file: WorkFile, places_url: str, schema: pa.Schema, rows: _I32
+) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The batches of a file of that schema that have one of the `rows`, each with the number of its first row.
 
     Raises: IntegrityError if the file is damaged; FileNotFoundError.
     """
-    found = _load(url, places_url)
+    found = _load(file, places_url)
     if found is None:
-        yield from _whole(url, places_url, schema, rows)
+        yield from _whole(file, places_url, schema, rows)
         return
     first = 0
     for start, size, num_rows, crc32 in found.batches:
         if np.searchsorted(rows, first) < np.searchsorted(rows, first + num_rows):
-            data = _range(url, start, size)
+            data = _range(file.url, start, size)
             if zlib.crc32(data) != crc32:
-                raise IntegrityError(f"{url} is damaged: build the corpus again with `finpile build --fresh`")
+                raise IntegrityError(f"{file} is damaged: build the corpus again with `finpile build --fresh`")
             yield first, pa.ipc.read_record_batch(data, schema)
         first += num_rows
 
 
-def _whole(url: str, places_url: str, schema: pa.Schema, rows: _I32) -> Iterator[tuple[int, pa.RecordBatch]]:
-    data, first, batches = read_sealed(url), 0, []
+def _whole(file: WorkFile, places_url: str, schema: pa.Schema, rows: _I32) -> Iterator[tuple[int, pa.RecordBatch]]:
+    data, first, batches = file.decoded(), 0, []
     with pa.BufferReader(data) as stream:
         reader = pa.ipc.open_file(stream)
         is_ours = reader.schema.equals(schema)
     if not is_ours:
-        raise IntegrityError(f"{url} has other columns than {', '.join(schema.names)}: build the corpus with --fresh")
+        raise IntegrityError(f"{file} has other columns than {', '.join(schema.names)}: build the corpus with --fresh")
     for start, size in _messages(data):
         message = data.slice(start, size)
         batch = pa.ipc.read_record_batch(message, schema)
@@ -69,7 +71,7 @@ def _whole(url: str, places_url: str, schema: pa.Schema, rows: _I32) -> Iterator
         if np.searchsorted(rows, first) < np.searchsorted(rows, first + batch.num_rows):
             yield first, batch
         first += batch.num_rows
-    storage.write_json(places_url, asdict(_Places(seal=_seal(url), batches=batches)))
+    storage.write_json(places_url, asdict(_Places(seal=file.seal(), batches=batches)))
 
 
 def _messages(data: pa.Buffer) -> Iterator[tuple[int, int]]:
@@ -88,19 +90,14 @@ def _messages(data: pa.Buffer) -> Iterator[tuple[int, int]]:
             start = stream.tell()
 
 
-def _load(url: str, places_url: str) -> _Places | None:
+def _load(file: WorkFile, places_url: str) -> _Places | None:
     """The places of a file's batches; None if they are not known."""
     try:
         found: dict[str, Any] = storage.read_json(places_url)
         places = _Places(seal=found["seal"], batches=[tuple(batch) for batch in found["batches"]])
     except (FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError):
         return None
-    return places if places.seal == _seal(url) else None
-
-
-def _seal(url: str) -> str:
-    fs, path = file_system_of(url)
-    return bytes(read_all(fs, path, start=-SEAL_BYTES)).hex()
+    return places if places.seal == file.seal() else None
 
 
 def _range(url: str, start: int, size: int) -> pa.Buffer:

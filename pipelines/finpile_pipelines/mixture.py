@@ -23,6 +23,7 @@ from finpile.dedup import exact
 from finpile.documents.document import digest_bits
 from finpile.documents.split import TRAIN
 from finpile.output.layout import row_of
+from finpile.output.work_folder import WorkFile, WorkFolder
 from finpile.tokens.copies import (
     LENGTH_SCHEMA,
     DocumentClass,
@@ -151,7 +152,7 @@ def lengths_of(
 class SettleCopies(beam.PTransform):
     """`lengths_of` all shards in, the classes of documents with the copies of each as JSON out, as summary."""
 
-    def __init__(self, mixture: Mixture, folder: str, exchange: ExchangeByPartition) -> None:
+    def __init__(self, mixture: Mixture, folder: WorkFolder, exchange: ExchangeByPartition) -> None:
         super().__init__()
         self._mixture = mixture
         self._folder = folder
@@ -166,18 +167,18 @@ class SettleCopies(beam.PTransform):
         def settled(outcomes: list[dict[str, Any]]) -> list[dict[str, Any]]:
             return _settled(outcomes, mixture, folder)
 
-        gather = Gather(storage.join(folder, "lengths.json"), settled)
+        gather = Gather(folder.file("lengths.json"), settled)
         return lengths | self._exchange | "Lengths" >> beam.Map(write) | gather
 
 
-def _write_lengths(group: tuple[int, pa.Table], folder: str) -> dict[str, Any]:
+def _write_lengths(group: tuple[int, pa.Table], folder: WorkFolder) -> dict[str, Any]:
     rows = group[1].sort_by([("class", "ascending"), ("key", "ascending"), ("id", "ascending")]).combine_chunks()
     storage.write_ipc(_lengths_file(folder, group[0]), LENGTH_SCHEMA, rows.to_batches(), compress=False)
     sums = rows.group_by("class").aggregate([("num_tokens", "sum")]).to_pylist()
     return {"partition": group[0], "tokens": {str(row["class"]): row["num_tokens_sum"] for row in sums}}
 
 
-def _settled(outcomes: list[dict[str, Any]], mixture: Mixture, folder: str) -> list[dict[str, Any]]:
+def _settled(outcomes: list[dict[str, Any]], mixture: Mixture, folder: WorkFolder) -> list[dict[str, Any]]:
     ordered = sorted(outcomes, key=lambda outcome: outcome["partition"])
     lengths = [{int(index): total for index, total in outcome["tokens"].items()} for outcome in ordered]
 
@@ -188,5 +189,5 @@ def _settled(outcomes: list[dict[str, Any]], mixture: Mixture, folder: str) -> l
     return [entry.to_json() for entry in settle(mixture.classes, mixture.weights, lengths, read)]
 
 
-def _lengths_file(folder: str, partition: int) -> str:
-    return storage.join(folder, "lengths", f"{partition:06d}.arrow")
+def _lengths_file(folder: WorkFolder, partition: int) -> WorkFile:
+    return folder.file("lengths", f"{partition:06d}.arrow")

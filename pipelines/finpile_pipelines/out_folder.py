@@ -92,7 +92,7 @@ def forget_stages(layout: Layout) -> None:
     storage.remove_tree(layout.snapshots_work)
     storage.remove_tree(layout.indexes)
     for stage in stages.names():
-        storage.remove_tree(layout.work(stage))
+        layout.work(stage).remove()
 
 
 class OutFolder:
@@ -145,7 +145,8 @@ class OutFolder:
                 storage.remove_tree(folder)
         if stage == self._until:
             for later in sorted(self._not_built):
-                for folder in (*self._layout.published(later), self._layout.work(later)):
+                self._layout.work(later).remove()
+                for folder in self._layout.published(later):
                     storage.remove_tree(folder)
 
     def end(self) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import chain
+from operator import truediv
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from finpile import storage
 from finpile.config import SourceConfig
 from finpile.documents.document import CLEAN_SCHEMA
 from finpile.documents.ledger import Removal
+from finpile.output.work_folder import WorkFile, WorkFolder
 from finpile.storage.file_systems import file_system_of, is_object_store
 from finpile_pipelines.batch_places import read_batches
 
@@ -30,12 +33,18 @@ class ShardRef:
     entry: int
     """Which of the config's `sources` it comes from."""
     name: str
-    """File name without folder or suffix; the same in every stage. Of a clean shard of an earlier snapshot, the whole
-    URL without suffix."""
+    """File name without folder or suffix; the same in every stage."""
+    folder: WorkFolder
+    """Where `clean` leaves it: that of an earlier snapshot is in the folder of that one."""
     row: str | None = None
     """Which row, if the source entry has several."""
     places: str | None = None
     """Of a clean shard of an earlier snapshot: the file of the places of its batches."""
+
+    @property
+    def file(self) -> WorkFile:
+        """The clean shard."""
+        return shard_file(self.folder, self.name)
 
     def source(self, sources: Sequence[SourceConfig]) -> SourceConfig:
         """The source entry of the config's `sources`, restricted to the row of this shard."""
@@ -50,7 +59,7 @@ REMOVAL_KINDS = ("decisions", "spans")
 class FinishedFolder:
     """A folder of a finished dedup stage, and which of its files by shard exist: no other file is looked for."""
 
-    path: str
+    path: WorkFolder
     shards: Mapping[str, bytes]
     """By kind of file, a bit for each shard that has one: bit `shard % 8` of byte `shard // 8`."""
 
@@ -63,24 +72,26 @@ class FinishedFolder:
 #: Rows of shards by the index of the shard, ascending; None for all of a shard. A shard that is not listed has none.
 Rows = Mapping[int, npt.NDArray[np.int32] | None]
 
-#: A folder of removals; a `str` may lack any file, which a reader finds out by looking for it.
-RemovalFolder = str | FinishedFolder
+#: A folder of removals; a `WorkFolder` may lack any file, which a reader finds out by looking for it.
+RemovalFolder = WorkFolder | FinishedFolder
 
 
-def finished_folders(work: str, files: Iterable[str]) -> tuple[FinishedFolder, ...]:
+def finished_folders(work: WorkFolder, files: Iterable[str]) -> tuple[FinishedFolder, ...]:
     """The folders below that of a stage which hold removals or spans, in the order of their names.
 
     `files` are all files of the stage: removals and spans are `KIND/SHARD.SUFFIX` below such a folder.
 
-    >>> (folder,) = finished_folders(".work/near", ["groups/decisions/000009.parquet", "groups/pairs/000001.parquet"])
-    >>> folder.path, folder.has("decisions", 9)
+    >>> work, files = WorkFolder(".work/near"), ["groups/decisions/000009.parquet", "groups/pairs/000001.parquet"]
+    >>> (folder,) = finished_folders(work, files)
+    >>> folder.path.url, folder.has("decisions", 9)
     ('.work/near/groups', True)
     """
-    found: dict[str, dict[str, list[int]]] = {}
+    found: dict[WorkFolder, dict[str, list[int]]] = {}
     for file in files:
-        *folder, kind, name = ("", *file.rsplit("/", 2))
+        *folders, kind, name = ("", *file.split("/"))
         if kind in REMOVAL_KINDS:
-            found.setdefault("/".join([work, *filter(None, folder)]), {}).setdefault(kind, []).append(int(name[:6]))
+            folder = reduce(truediv, filter(None, folders), work)
+            found.setdefault(folder, {}).setdefault(kind, []).append(int(name[:6]))
     return tuple(
         FinishedFolder(path, {kind: _bits(shards) for kind, shards in sorted(kinds.items())})
         for path, kinds in sorted(found.items())
@@ -93,42 +104,43 @@ def _bits(shards: Sequence[int]) -> bytes:
     return np.packbits(flags, bitorder="little").tobytes()
 
 
-def shard_refs(outcomes: Iterable[Mapping[str, Any]], first: int = 0) -> list[ShardRef]:
-    """The shards that the ingest tasks wrote, in the order of their names, numbered from `first`."""
+def shard_refs(outcomes: Iterable[Mapping[str, Any]], folder: WorkFolder, first: int = 0) -> list[ShardRef]:
+    """The shards that the ingest tasks wrote, in the order of their names, numbered from `first`; `clean` leaves them
+    in `folder`."""
     found = sorted((shard, outcome["entry"], outcome["row"]) for outcome in outcomes for shard in outcome["shards"])
-    return [ShardRef(index, entry, name, row) for index, (name, entry, row) in enumerate(found, first)]
+    return [ShardRef(index, entry, name, folder, row) for index, (name, entry, row) in enumerate(found, first)]
 
 
-def shard_url(folder: str, name: str) -> str:
-    """Where a stage keeps the shard of that name; a URL is the shard's own."""
-    return f"{name}.arrow" if "/" in name else storage.join(folder, "documents", f"{name}.arrow")
+def shard_file(folder: WorkFolder, name: str) -> WorkFile:
+    """Where a stage keeps the shard of that name."""
+    return folder.file("documents", f"{name}.arrow")
 
 
-def write_shard(folder: str, name: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+def write_shard(file: WorkFile, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
     """Writes a shard of documents. It is compressed on an object store; on a disk that costs more than it saves."""
-    url = shard_url(folder, name)
-    storage.write_ipc(url, schema, batches, compress=is_object_store(file_system_of(url)[0]))
+    storage.write_ipc(file, schema, batches, compress=is_object_store(file_system_of(file.url)[0]))
 
 
-def write_clean(folder: str, name: str, batches: Iterable[pa.RecordBatch]) -> None:
+def write_clean(file: WorkFile, batches: Iterable[pa.RecordBatch]) -> None:
     """Writes clean documents (`CLEAN_SCHEMA`)."""
-    write_shard(folder, name, CLEAN_SCHEMA, chain.from_iterable(map(_parts, batches)))
+    write_shard(file, CLEAN_SCHEMA, chain.from_iterable(map(_parts, batches)))
 
 
-def read_clean(folder: str, name: str) -> Iterator[pa.RecordBatch]:
-    """The documents of a clean shard, as `CLEAN_SCHEMA`."""
-    return storage.read_ipc(shard_url(folder, name))
+def read_clean(ref: ShardRef, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """The documents of a clean shard, with these columns of `CLEAN_SCHEMA`, or all."""
+    return storage.read_ipc(ref.file, columns)
 
 
 def read_clean_rows(
-    folder: str, ref: ShardRef, rows: npt.NDArray[np.int32] | None
+    ref: ShardRef, rows: npt.NDArray[np.int32] | None, columns: Sequence[str] = CLEAN_SCHEMA.names
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The batches of a clean shard that have one of the `rows`, each with the row of its first document; None: all."""
     if rows is not None and ref.places is not None:
-        yield from read_batches(shard_url(folder, ref.name), ref.places, CLEAN_SCHEMA, rows)
+        for first, batch in read_batches(ref.file, ref.places, CLEAN_SCHEMA, rows):
+            yield first, batch.select(columns)
         return
     first = 0
-    for batch in read_clean(folder, ref.name):
+    for batch in read_clean(ref, columns):
         end = first + batch.num_rows
         if rows is None or np.searchsorted(rows, first) < np.searchsorted(rows, end):
             yield first, batch

@@ -12,6 +12,7 @@ from finpile import storage
 from finpile.config import CorpusConfig
 from finpile.output.layout import Layout
 from finpile.output.stage_record import FileRecord, StageRecord, run_folder
+from finpile.output.work_folder import WorkFolder
 from finpile.plugins.stages import StageInfo, find
 from finpile.storage.sizes import PART_BYTES, SHARD_BYTES
 from finpile_pipelines.runner.engine import Engine
@@ -103,21 +104,21 @@ class Context:
     """That of the stage that it `may_run`, if the pipeline of this stage has to do its work."""
 
     @property
-    def folder(self) -> str:
+    def folder(self) -> WorkFolder:
         """The folder of this run of the stage below `.work`. `scratch` in it is removed when the stage ends."""
         return self.folder_of(self.info.name)
 
     @property
-    def input_folder(self) -> str:
+    def input_folder(self) -> WorkFolder:
         """The shards that `ingest` wrote."""
         return self.folder_of("ingest")
 
     @property
-    def clean_folder(self) -> str:
+    def clean_folder(self) -> WorkFolder:
         """The shards that `clean` wrote, or writes."""
         return self.folder_of("clean")
 
-    def folder_of(self, stage: str) -> str:
+    def folder_of(self, stage: str) -> WorkFolder:
         """The files that this stage, one before it, or the one that it runs ahead left in `.work`."""
         mark = self.mark if stage == self.info.name else self.next_mark
         if stage in self.records:
@@ -127,8 +128,8 @@ class Context:
     @property
     def refs(self) -> list[ShardRef]:
         """The shards in both folders, after those of earlier snapshots."""
-        outcomes = storage.read_json(storage.join(self.input_folder, "tasks.json"))
-        return [*self.earlier_refs, *shard_refs(outcomes, len(self.earlier_refs))]
+        outcomes = storage.read_json(self.input_folder.file("tasks.json"))
+        return [*self.earlier_refs, *shard_refs(outcomes, self.clean_folder, len(self.earlier_refs))]
 
     @property
     def removal_folders(self) -> dict[str, tuple[FinishedFolder, ...]]:

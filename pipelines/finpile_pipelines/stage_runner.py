@@ -101,7 +101,7 @@ class StageRunner:
             engine = sized_engine(context, stage.work(context), stage.releases_lock)
             own = replace(context, engine=engine, mark=mark, next_mark=self._begin_next(stage, context, mark))
             outcome = stage.run(own)
-            storage.remove_tree(storage.join(own.folder, "scratch"))
+            (own.folder / "scratch").remove()
             return StageRecord(
                 stage=name,
                 fingerprint=mark,
@@ -165,7 +165,7 @@ class StageRunner:
         """
         self._folder.claim(str(damage))
         self._listen(StageEvent(damage.stage, "damaged", detail=str(damage)))
-        storage.remove_tree(self._layout.work(damage.stage))
+        self._layout.work(damage.stage).remove()
         self.records.clear()
 
     def watch(self, label: str, progress: Progress) -> None:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import storage
+from finpile.output.work_folder import WorkFolder
 from finpile.tokens.pack import Runs, join_documents
 from finpile.tokens.provenance import Pieces
 
@@ -33,7 +34,7 @@ class StreamPart(NamedTuple):
     """The sources of the tokens; 0 without a mixture."""
 
 
-def write_stream(folder: str, name: str, documents: pa.Table, eot_id: int) -> int:
+def write_stream(folder: WorkFolder, name: str, documents: pa.Table, eot_id: int) -> int:
     """Joins the documents of a partition in the order of their digests; returns the number of their tokens.
 
     `documents` has `digest`, `id`, `ids`, `file` and `row`, and `source` in a mixture.
@@ -43,17 +44,17 @@ def write_stream(folder: str, name: str, documents: pa.Table, eot_id: int) -> in
     stream = join_documents(documents["ids"], eot_id, order)
     parts = (stream[begin : begin + _BATCH] for begin in range(0, len(stream), _BATCH))
     batches = (pa.record_batch([pa.array(part)], schema=schema) for part in parts)
-    storage.write_ipc(storage.join(folder, "streams", name), schema, batches, compress=False)
+    storage.write_ipc(folder.file("streams", name), schema, batches, compress=False)
     columns = {name: documents[name] for name in ("file", "row")}
     columns["num_tokens"] = pc.add(pc.list_value_length(documents["ids"]), 1)
     has_sources = "source" in documents.column_names
     columns["source"] = documents["source"] if has_sources else pa.repeat(pa.scalar(0), documents.num_rows)
     pieces = pa.table(columns).take(order).cast(_PIECE_SCHEMA).combine_chunks()
-    storage.write_ipc(storage.join(folder, "pieces", name), _PIECE_SCHEMA, pieces.to_batches(), compress=False)
+    storage.write_ipc(folder.file("pieces", name), _PIECE_SCHEMA, pieces.to_batches(), compress=False)
     return len(stream)
 
 
-def read_part(folder: str, ranges: Sequence[Range]) -> StreamPart:
+def read_part(folder: WorkFolder, ranges: Sequence[Range]) -> StreamPart:
     """The tokens of ranges that follow each other in a stream."""
     ids = np.concatenate(list(chain.from_iterable(_read_tokens(folder, *found) for found in ranges)))
     cut = [_read_pieces(folder, *found) for found in ranges]
@@ -62,22 +63,22 @@ def read_part(folder: str, ranges: Sequence[Range]) -> StreamPart:
     return StreamPart(ids, Pieces(files, rows, lengths, cut[0][0].first_token), Runs(sources, lengths))
 
 
-def tokens_before(folder: str, first: Range, pieces: Pieces) -> np.ndarray[Any, Any]:
+def tokens_before(folder: WorkFolder, first: Range, pieces: Pieces) -> np.ndarray[Any, Any]:
     """The tokens of the first document of a part that come before it; `first` is the first range of the part."""
     name, low, _ = first
     return np.concatenate([np.zeros(0, np.int32), *_read_tokens(folder, name, low - pieces.first_token, low)])
 
 
-def _read_tokens(folder: str, name: str, low: int, high: int) -> Iterator[np.ndarray[Any, Any]]:
+def _read_tokens(folder: WorkFolder, name: str, low: int, high: int) -> Iterator[np.ndarray[Any, Any]]:
     """The tokens `low` to `high` of a file, as views of its batches."""
-    for batch in storage.read_ipc(storage.join(folder, "streams", name)):
+    for batch in storage.read_ipc(folder.file("streams", name)):
         yield batch["ids"].to_numpy()[max(0, low) : max(0, high)]
         low, high = low - batch.num_rows, high - batch.num_rows
 
 
-def _read_pieces(folder: str, name: str, low: int, high: int) -> tuple[Pieces, np.ndarray[Any, Any]]:
+def _read_pieces(folder: WorkFolder, name: str, low: int, high: int) -> tuple[Pieces, np.ndarray[Any, Any]]:
     """The pieces of the tokens `low` to `high` of a file, and their sources."""
-    table = pa.Table.from_batches(storage.read_ipc(storage.join(folder, "pieces", name)), _PIECE_SCHEMA)
+    table = pa.Table.from_batches(storage.read_ipc(folder.file("pieces", name)), _PIECE_SCHEMA)
     files, rows, num_tokens, sources = (table[name].to_numpy() for name in _PIECE_SCHEMA.names)
     pieces, numbers = Pieces(files, rows, num_tokens).cut(low, high)
     return pieces, sources[numbers]

@@ -35,6 +35,7 @@ from finpile.output import stage_record
 from finpile.output.layout import Layout, heldout_token_part, row_of, token_index, token_part
 from finpile.output.published_files import PublishedFile
 from finpile.output.stage_record import FileRecord
+from finpile.output.work_folder import WorkFolder
 from finpile.storage.sizes import SHARD_BYTES, SHARD_TOKENS, STREAM_BYTES
 from finpile.tokens.copies import DocumentClass
 from finpile.tokens.counts import document_sizes, sum_sizes
@@ -90,15 +91,15 @@ def write_tokens(
     has_sub_sources = context.config.has_sub_sources
     chosen = _Chosen(context.layout, streams, has_sub_sources, without, pads)
     _run_pipeline(context.engine, files, chosen, mixture, sequence_length, folder)
-    lengths = streams.group(_sorted_lengths(storage.read_json(storage.join(folder, "streams.json"))))
+    lengths = streams.group(_sorted_lengths(storage.read_json(folder.file("streams.json"))))
     num_tokens = sum(length for _, length in lengths.pop(None, []))
     if num_tokens < sequence_length and not pads:
         raise RunError(
             f"the training documents give {num_tokens} tokens, fewer than one sequence of {sequence_length}: "
             "lower tokens.sequence_length or add documents"
         )
-    written = [FileRecord(**file) for file in storage.read_json(storage.join(folder, "files.json"))]
-    statistics = storage.read_json(storage.join(folder, "statistics.json"))
+    written = [FileRecord(**file) for file in storage.read_json(folder.file("files.json"))]
+    statistics = storage.read_json(folder.file("statistics.json"))
     of_mixture = [part.pop("mixture", []) for part in statistics]
     losses = sum((Losses(**part.pop("losses", {})) for part in statistics), Losses())
     counts = {
@@ -294,7 +295,7 @@ def _run_pipeline(
     chosen: _Chosen,
     mixture: Mixture | None,
     sequence_length: int,
-    folder: str,
+    folder: WorkFolder,
 ) -> None:
     """Writes the token shards, and below `folder` the stream, its lengths, the files' records and the statistics."""
     layout, streams, pads = chosen.layout, chosen.streams, chosen.pads
@@ -303,7 +304,7 @@ def _run_pipeline(
     tokenizer = _open_tokenizer(layout.root, checksum)
     vocab_size, eot_id = tokenizer.vocab_size, tokenizer.eot_id
     per_shard = max(1, SHARD_TOKENS // sequence_length)
-    scratch = storage.join(folder, "scratch")
+    scratch = folder / "scratch"
     sources = mixture.sources if mixture else ()
     paths = [file["path"] for file in files]
     shards = [PublishedFile.of_counts(layout.root, file) for file in files]
@@ -382,12 +383,12 @@ def _run_pipeline(
         encoded = pipeline | "Files" >> encode_tasks | "Encode" >> beam.FlatMap(encode)
         ids, counts = encoded | "Ids" >> beam.Map(_ids), encoded | "Counts" >> beam.FlatMap(_counts)
         exchange = ExchangeByPartition(engine.exchange_transport, scratch, "ByDigest", 0.2 / streams.num_partitions)
-        gather = Gather(storage.join(folder, "streams.json"), _sorted_lengths)
+        gather = Gather(folder.file("streams.json"), _sorted_lengths)
         lengths = ids | exchange | "Stream" >> beam.Map(write_partition) | "GatherStreams" >> gather
-        _ = counts | "GatherCounts" >> Gather(storage.join(folder, "statistics.json"))
+        _ = counts | "GatherCounts" >> Gather(folder.file("statistics.json"))
         ranges = pipeline | "Ranges" >> PlannedTasks(plan, 0.1, after=After(lengths), note="write")
         written = ranges | "Write" >> beam.FlatMap(write_shard)
-        _ = written | "GatherFiles" >> Gather(storage.join(folder, "files.json"))
+        _ = written | "GatherFiles" >> Gather(folder.file("files.json"))
 
     engine.run("tokens", construct)
 

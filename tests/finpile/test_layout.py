@@ -50,7 +50,7 @@ def test_everything_is_below_the_root(root: str) -> None:
     layout = Layout(root)
     base = root.rstrip("/") if "://" in root else os.path.abspath(root)  # workers have another current folder
     assert layout.manifest == f"{base}/manifest.json"
-    assert layout.work("near") == f"{base}/.work/near"
+    assert layout.work("near").url == f"{base}/.work/near"
     folders = (layout.documents, layout.removed, layout.tokenizer, layout.tokens, layout.reports)
     assert folders == tuple(f"{base}/{name}" for name in ("documents", "removed", "tokenizer", "tokens", "reports"))
 

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from finpile import storage
 from finpile.errors import IntegrityError
 from finpile.output import stage_record
-from finpile.output.stage_record import FileRecord, StageRecord, fingerprint, run_folder, run_once
+from finpile.output.stage_record import FileRecord, StageRecord, fingerprint, run_folder, run_name, run_once
+from finpile.output.work_folder import WorkFolder
 from finpile.storage import files
 
 StartCode = Callable[..., subprocess.Popen[str]]
@@ -87,7 +88,7 @@ class Stage:
     """A stage that writes one file in its folder and one published, and counts its runs; it may fail halfway."""
 
     def __init__(self, root: str, mark: str) -> None:
-        self.folder, self.published = storage.join(root, ".work", "clean"), storage.join(root, "documents")
+        self.folder, self.published = WorkFolder(root) / ".work" / "clean", storage.join(root, "documents")
         self.mark, self.num_runs, self.fails = mark, 0, False
         self.seen: list[str] = []
         self._root = root
@@ -95,7 +96,7 @@ class Stage:
     def __call__(self) -> StageRecord:
         self.num_runs += 1
         self.seen = storage.list_files(self._root)
-        storage.write_bytes(storage.join(run_folder(self.folder, self.mark), f"one-{self.mark}"), b"1")
+        storage.write_bytes(run_folder(self.folder, self.mark).file(f"one-{self.mark}"), b"1")
         if self.fails:
             raise RuntimeError("the power went")
         storage.write_bytes(storage.join(self.published, f"two-{self.mark}"), b"22")
@@ -135,13 +136,13 @@ def test_stage_that_failed_has_no_record_and_continues_with_its_files(root: str)
     with pytest.raises(RuntimeError):
         stage.run()
     assert stage_record.load_stage(stage.folder) is None
-    torn = storage.join(run_folder(stage.folder, "m1"), "one-m1.0a1b2c3d.tmp")
-    fs, path = url_to_fs(torn)
+    torn = run_folder(stage.folder, "m1").file("one-m1.0a1b2c3d.tmp")
+    fs, path = url_to_fs(torn.url)
     fs.pipe_file(path, b"torn")
     stage.fails = False
     assert stage.run()[1]
-    assert f"{run_folder('.work/clean', 'm1')}/one-m1" in stage.seen, "kept: the same names and bytes come again"
-    assert not storage.exists(torn)
+    assert f".work/clean/{run_name('m1')}/one-m1" in stage.seen, "kept: the same names and bytes come again"
+    assert not torn.exists()
 
 
 @pytest.mark.parametrize("finished", [True, False])
@@ -171,25 +172,26 @@ def test_going_back_to_an_old_fingerprint_runs_again(root: str) -> None:
 
 def test_record_is_written_after_all_files(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(root, "m1")
-    written: list[str] = []
+    written: list[storage.File] = []
     write = storage.write_bytes
 
-    def watched(url: str, data: bytes) -> None:
-        written.append(url)
-        write(url, data)
+    def watched(file: storage.File, data: bytes) -> None:
+        written.append(file)
+        write(file, data)
 
     monkeypatch.setattr(storage, "write_bytes", watched)
     monkeypatch.setattr(files, "write_bytes", watched)  # of JSON
     stage.run()
-    assert written[-1] == storage.join(stage.folder, "stage.json")
-    assert [name.rsplit("/", 1)[-1] for name in written] == ["started.json", "one-m1", "two-m1", "stage.json"]
+    assert written[-1] == stage.folder.file("stage.json")
+    assert [str(file).rsplit("/", 1)[-1] for file in written] == ["started.json", "one-m1", "two-m1", "stage.json"]
 
 
 def test_record_of_a_stage_is_replaced_whole(root: str) -> None:
     record = StageRecord(stage="clean", fingerprint="f", files=())
-    stage_record.save_stage(root, record)
-    stage_record.save_stage(root, replace(record, counts={"n": 2}))
-    found = stage_record.load_stage(root)
+    folder = WorkFolder(root)
+    stage_record.save_stage(folder, record)
+    stage_record.save_stage(folder, replace(record, counts={"n": 2}))
+    found = stage_record.load_stage(folder)
     assert found is not None
     assert found.counts == {"n": 2}
     assert storage.list_files(root) == ["stage.json"]
@@ -198,7 +200,7 @@ def test_record_of_a_stage_is_replaced_whole(root: str) -> None:
 def test_a_job_of_another_run_writes_into_another_folder(root: str) -> None:
     """It writes after the new run has begun, before it ends, and after its end."""
     old, new = Stage(root, "m1"), Stage(root, "m2")
-    late = storage.join(run_folder(old.folder, "m1"), "late")
+    late = run_folder(old.folder, "m1").file("late")
 
     def run() -> StageRecord:
         storage.write_bytes(late, b"of the old run")
@@ -206,13 +208,13 @@ def test_a_job_of_another_run_writes_into_another_folder(root: str) -> None:
 
     record, _ = run_once(new.folder, "m2", run, (new.published,))
     assert [seal.path for seal in record.seals] == ["one-m2"]
-    storage.write_bytes(storage.join(run_folder(old.folder, "m1"), "one-m2"), b"of the old run")
+    storage.write_bytes(run_folder(old.folder, "m1").file("one-m2"), b"of the old run")
     assert new.run() == (record, False)
     assert stage_record.find_stage_damage(root, new.folder, record) is None
     assert stage_record.files_of(new.folder) == run_folder(new.folder, "m2")
     third = Stage(root, "m3")
     third.run()
-    assert not storage.exists(late)
+    assert not late.exists()
 
 
 @pytest.mark.parametrize("name", ["documents/two-m1", "documents/two-m2"], ids=["other name", "same name"])

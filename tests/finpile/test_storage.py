@@ -236,6 +236,17 @@ def test_ipc_round_trips_the_same_batches(root: str, compress: bool) -> None:
     assert next(storage.read_ipc(url)).schema == SCHEMA
 
 
+@pytest.mark.parametrize("compress", [True, False])
+def test_ipc_columns_are_those_of_the_whole_batches(root: str, compress: bool) -> None:
+    url = storage.join(root, "part.arrow")
+    batches = [batch for table in (rows(3), rows(1)) for batch in table.to_batches()]
+    storage.write_ipc(url, SCHEMA, batches, compress=compress)
+    for columns in (["text"], ["n", "id"], []):
+        assert list(storage.read_ipc(url, columns)) == [batch.select(columns) for batch in batches]
+    with pytest.raises(ValueError, match="'missing'"):
+        list(storage.read_ipc(url, ["missing"]))
+
+
 def test_ipc_of_nothing_is_a_file_of_no_batches(root: str) -> None:
     url = storage.join(root, "part.arrow")
     assert storage.write_ipc(url, SCHEMA, []) == 0

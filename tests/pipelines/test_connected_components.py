@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from finpile_pipelines.exchange.partition import Transport, split_by_partition
 from finpile_pipelines.exchange.tasks import sum_of
@@ -33,6 +32,7 @@ from finpile.dedup.near import clusters
 from finpile.dedup.near.plan import plan as near_plan
 from finpile.dedup.plan import Inputs, Settings
 from finpile.documents.document import DOCUMENT_SCHEMA, DocumentBuilder, RawDocument
+from finpile.output.work_folder import WorkFolder
 
 _WORDS = [f"{first}{second}" for first in "abcdefgh" for second in "klmnopqrst"]
 _NEAR = NearConfig.named("fast")
@@ -67,15 +67,15 @@ def texts() -> list[str]:
     return lines
 
 
-def write_shards(texts: list[str], num_shards: int, folder: str) -> list[ShardRef]:
+def write_shards(texts: list[str], num_shards: int, folder: WorkFolder) -> list[ShardRef]:
     refs = []
     for index in range(num_shards):
         builder = DocumentBuilder("FinPile", "News")
         for number in range(index, len(texts), num_shards):
             builder.append(RawDocument(locator=str(number), text=texts[number]))
         batch = as_clean(builder.flush().select(DOCUMENT_SCHEMA.names))
-        refs.append(ShardRef(index, 0, f"s{index:03d}"))
-        write_clean(folder, refs[-1].name, [batch.slice(0, 5), batch.slice(5)])
+        refs.append(ShardRef(index, 0, f"s{index:03d}", folder))
+        write_clean(refs[-1].file, [batch.slice(0, 5), batch.slice(5)])
     return refs
 
 
@@ -86,14 +86,14 @@ def decide(texts: list[str], tmp_path_factory: pytest.TempPathFactory) -> Callab
 
     def run(transport: Transport, pairs: int, num_shards: int = 5) -> tuple[Path, dict[str, Any]]:
         folder = tmp_path_factory.mktemp("near")
-        refs = write_shards(texts, num_shards, str(folder / "clean"))
+        refs = write_shards(texts, num_shards, WorkFolder(str(folder)) / "clean")
         over_shards = PlanOverShards(
             stage="near",
             plan=plan,
             inputs=Inputs(),
             refs=tuple(refs),
-            documents=ShardDocuments(scopes=("FinPile",), clean_folder=str(folder / "clean"), removals=()),
-            folder=str(folder / "near"),
+            documents=ShardDocuments(scopes=("FinPile",), removals=()),
+            folder=WorkFolder(str(folder)) / "near",
             engine=Engine(transport=transport),
             sizes=Sizes(pairs_in_memory=pairs),
         )
@@ -131,7 +131,8 @@ def test_star_rounds_give_the_bytes_of_the_way_in_memory(
 
 
 def decisions_of(folder: Path) -> Decisions:
-    rows = [row for path in sorted((folder / "decisions").iterdir()) for row in pq.ParquetFile(path).read().to_pylist()]
+    files = WorkFolder(str(folder)) / "decisions"
+    rows = [row for name in files.names() for row in storage.read_parquet(files.file(name)).to_pylist()]
     return {row["id"]: (row["duplicate_of"], row["detail"]) for row in rows}
 
 
@@ -159,22 +160,24 @@ def test_counts_and_details_report_large_buckets(in_memory: tuple[Path, dict[str
 
 
 def test_no_pairs_make_no_groups(tmp_path: Path) -> None:
-    assert ConnectedComponents(Engine(), str(tmp_path), 3, "near").run() == 0
-    assert connect_in_memory(str(tmp_path), 3) == 0
-    assert storage.list_files(str(tmp_path / "groups")) == []
+    folder = WorkFolder(str(tmp_path))
+    assert ConnectedComponents(Engine(), folder, 3, "near").run() == 0
+    assert connect_in_memory(folder, 3) == 0
+    assert (folder / "groups").names() == []
 
 
 def test_rounds_over_exchanges_join_a_long_chain(tmp_path: Path) -> None:
-    draw = random.Random(0)
+    draw, folder = random.Random(0), WorkFolder(str(tmp_path))
     numbers = [draw.getrandbits(63) for _ in range(300)]
     ends = sorted((min(pair), max(pair), False) for pair in pairwise(numbers))
     columns = [list(column) for column in zip(*ends, strict=True)]
     pairs = pa.table(columns, schema=clusters.PAIR_SCHEMA)
     for partition, part in split_by_partition(pairs, by_number(pairs["a"].to_numpy(), 4)).items():
-        write_partition(str(tmp_path / "pairs"), partition, part)
-    assert ConnectedComponents(Engine(), str(tmp_path), 4, "near").run() == 300
-    found = [pq.ParquetFile(path).read() for path in sorted((tmp_path / "groups").iterdir())]
+        write_partition(folder / "pairs", partition, part)
+    assert ConnectedComponents(Engine(), folder, 4, "near").run() == 300
+    groups = folder / "groups"
+    found = [storage.read_parquet(groups.file(name)) for name in groups.names()]
     assert len(found) == 4
     assert pa.concat_tables(found).equals(components(pairs))  # ranges in order make the whole in order
-    assert sum_of("changed")(storage.read_json(str(tmp_path / "changed.json"))) == 0
+    assert sum_of("changed")(storage.read_json(folder.file("changed.json"))) == 0
     assert not (tmp_path / "rounds").exists()

@@ -17,6 +17,7 @@ from finpile_pipelines.stage_runner import StageEvent
 
 from finpile.config import load_config
 from finpile.errors import IntegrityError, RunError
+from finpile.output.work_folder import SEAL_BYTES, WorkFolder
 from finpile.plugins.stages import required
 from finpile.verify import verify
 from tests.support.work_folders import files_of_stage
@@ -134,9 +135,9 @@ def test_every_flipped_bit_of_an_exchanged_file_is_noticed(schema: pa.Schema | N
     """These files live as long as one pipeline, and each of their readers reads a part."""
     tables = {name: pa.table({"n": list(range(name, name + 40)), "t": ["x"] * 40}) for name in (3, 5)}
     segments = Segments(schema)
-    sent = list(_SendFiles(segments, str(tmp_path)).process(PartitionedTables("a", tables)))
+    sent = list(_SendFiles(segments, WorkFolder(str(tmp_path))).process(PartitionedTables("a", tables)))
     directories = dict(_directories((0, [block for _, block in sent])))
-    receive = _ReceiveFiles(segments, str(tmp_path))
+    receive = _ReceiveFiles(segments, WorkFolder(str(tmp_path)))
 
     def received(name: int) -> dict[int, pa.Table]:
         return dict(receive((name, [directories[name]])))
@@ -144,7 +145,7 @@ def test_every_flipped_bit_of_an_exchanged_file_is_noticed(schema: pa.Schema | N
     assert {name: received(name) for name in tables} == {name: {name: table} for name, table in tables.items()}
     (path,) = tmp_path.iterdir()
     whole = path.read_bytes()
-    for place in range(0, len(whole), 7):
+    for place in range(0, len(whole) - SEAL_BYTES, 7):
         damaged = bytearray(whole)
         damaged[place] ^= 16
         path.write_bytes(damaged)
@@ -155,6 +156,6 @@ def test_every_flipped_bit_of_an_exchanged_file_is_noticed(schema: pa.Schema | N
             except IntegrityError:
                 noticed += 1
         assert noticed == 1
-    path.write_bytes(whole[:-1])
+    path.write_bytes(whole[: -SEAL_BYTES - 1])
     with pytest.raises(IntegrityError):
         received(5)

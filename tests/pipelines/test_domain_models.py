@@ -21,6 +21,7 @@ from finpile.as_of import Cut
 from finpile.config import load_config
 from finpile.errors import ConfigError
 from finpile.output.manifest import CHECKSUM, checksum_of
+from finpile.output.work_folder import WorkFile
 from finpile.verify import verify
 from tests.support.work_folders import files_of_stage
 
@@ -81,9 +82,9 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     found: list[int] = []
     real = split_merge.read_counts
 
-    def read(url: str) -> object:
-        found.append(int(Path(url).stem))
-        return real(url)
+    def read(file: WorkFile) -> object:
+        found.append(int(Path(file.url).stem))
+        return real(file)
 
     monkeypatch.setattr(split_merge, "read_counts", read)
     return found

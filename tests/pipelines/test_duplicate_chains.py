@@ -19,6 +19,7 @@ from finpile_pipelines.exchange.partition import Transport, split_by_partition
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import ShardRef
 
+from finpile.output.work_folder import WorkFolder
 from finpile.plugins.stages import copy_stages, num_redirecting
 
 Place = tuple[int, int]
@@ -32,7 +33,7 @@ def name(place: Place) -> str:
     return f"{place[0]:02d}-{place[1]:02d}"
 
 
-def decide(folder: Path, stage: str, copies: dict[Place, Place | None]) -> str:
+def decide(folder: Path, stage: str, copies: dict[Place, Place | None]) -> WorkFolder:
     """Writes a stage's decisions: the removed documents and their kept copies."""
     rows = [
         {
@@ -51,12 +52,12 @@ def decide(folder: Path, stage: str, copies: dict[Place, Place | None]) -> str:
     ]
     table = pa.Table.from_pylist(rows, schema=REMOVAL_SCHEMA)
     for shard, part in split_by_partition(table, table["shard"].to_numpy()).items():
-        write_removals(str(folder / stage), shard, part)
-    return str(folder / stage)
+        write_removals(WorkFolder(str(folder)) / stage, shard, part)
+    return WorkFolder(str(folder)) / stage
 
 
 @pytest.fixture(scope="module")
-def stages(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, dict[Place, Place | None]], list[str]]:
+def stages(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, dict[Place, Place | None]], list[WorkFolder]]:
     """Each stage removes some of what those before it left, exact and near for the sake of others."""
     draw, folder = random.Random(11), tmp_path_factory.mktemp("found")
     left = [(shard, row) for shard in range(_NUM_SHARDS) for row in range(_ROWS)]
@@ -71,17 +72,17 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, dict[Pla
     return found, [decide(folder, stage, copies) for stage, copies in found.items()]
 
 
-def resolved(found: list[str], folder: Path, transport: Transport | None = None) -> dict[str, bytes]:
+def resolved(found: list[WorkFolder], folder: Path, transport: Transport | None = None) -> dict[str, bytes]:
     """The files that the launcher writes, or a pipeline with that transport."""
-    refs = [ShardRef(index, 0, f"s{index}") for index in range(_NUM_SHARDS)]
+    refs = [ShardRef(index, 0, f"s{index}", WorkFolder("clean")) for index in range(_NUM_SHARDS)]
     removals = Removals(folders=tuple(found), number=150, copy_stages=copy_stages(), num_redirecting=NUM_REDIRECTING)
     engine = Engine(transport=transport)
 
     def construct(pipeline: beam.Pipeline) -> None:
-        _ = pipeline | RedirectDuplicates(engine, refs, removals, str(folder))
+        _ = pipeline | RedirectDuplicates(engine, refs, removals, WorkFolder(str(folder)))
 
     if transport is None:
-        redirect_here(refs, removals, str(folder))
+        redirect_here(refs, removals, WorkFolder(str(folder)))
     else:
         engine.run("resolve", construct)
     files = sorted(path for part in ("decisions", "copies") for path in (folder / part).iterdir())
@@ -90,7 +91,7 @@ def resolved(found: list[str], folder: Path, transport: Transport | None = None)
 
 @pytest.mark.parametrize("transport", ["files", "shuffle"])
 def test_a_pipeline_writes_the_output_of_the_launcher(
-    transport: Transport, stages: tuple[dict[str, dict[Place, Place | None]], list[str]], tmp_path: Path
+    transport: Transport, stages: tuple[dict[str, dict[Place, Place | None]], list[WorkFolder]], tmp_path: Path
 ) -> None:
     found = resolved(stages[1], tmp_path / "pipeline", transport)
     assert (tmp_path / "pipeline" / "decisions.json").exists()
@@ -99,7 +100,7 @@ def test_a_pipeline_writes_the_output_of_the_launcher(
 
 
 def test_copies_are_passed_on_and_counted(
-    stages: tuple[dict[str, dict[Place, Place | None]], list[str]], tmp_path: Path
+    stages: tuple[dict[str, dict[Place, Place | None]], list[WorkFolder]], tmp_path: Path
 ) -> None:
     """Against a walk along the copies, one document after the other."""
     removed, found = stages
@@ -118,7 +119,7 @@ def test_copies_are_passed_on_and_counted(
             if kept and stage in copy_stages():
                 counts[kept] = counts.get(kept, 0) + 1
     assert max(num_redirects) == NUM_REDIRECTING - 1
-    rows = [row for shard in range(_NUM_SHARDS) for row in read_removals(str(tmp_path), shard).to_pylist()]
+    rows = [row for shard in range(_NUM_SHARDS) for row in read_removals(WorkFolder(str(tmp_path)), shard).to_pylist()]
     assert len(rows) == 150
     assert {row["id"]: row["duplicate_of"] for row in rows} == {
         name(place): name(kept) if kept else None for place, kept in expected.items()
@@ -127,6 +128,6 @@ def test_copies_are_passed_on_and_counted(
     reported = {
         (shard, row["row"]): row["num_copies"]
         for shard in range(_NUM_SHARDS)
-        for row in read_copies(str(tmp_path), shard).to_pylist()
+        for row in read_copies(WorkFolder(str(tmp_path)), shard).to_pylist()
     }
     assert reported == counts

@@ -28,6 +28,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from finpile import storage
+from finpile.output.work_folder import WorkFolder
 from finpile.storage import sizes
 
 SCHEMA = pa.schema([("key", pa.int64()), ("text", pa.large_string()), ("ids", pa.list_(pa.int32()))])
@@ -64,7 +65,7 @@ def exchanged(transport: Transport, order: list[str], folder: Path, partitions: 
         table = pa.concat_tables([table_of(sent[origin][:3]), table_of([*sent[origin][3:], *sent["s1"]])])
         table = table.slice(0, len(sent[origin]))
         partitioned.append(PartitionedTables(origin, split_by_partition(table, table["key"].to_numpy())))
-    exchange = ExchangeByPartition(transport, str(folder / "scratch"), "ByKey", partitions=partitions)
+    exchange = ExchangeByPartition(transport, WorkFolder(str(folder)) / "scratch", "ByKey", partitions=partitions)
 
     def construct(pipeline: beam.Pipeline) -> None:
         received = pipeline | Tasks(partitioned) | exchange

@@ -36,7 +36,7 @@ from finpile.dedup.plan import REMOVAL_SCHEMA, Answer, Exchange, Groups, Part, P
 from finpile.documents.ledger import LEDGER_SCHEMA
 from finpile.plugins import stages
 from tests.support.made_days import CORPUS, documents_of, failed, ledger_of, make_days, write_batch
-from tests.support.work_folders import files_of_stage
+from tests.support.work_folders import work_folder
 
 PACKAGES = Path(__file__).parent / "packages"
 ENABLED = ("exact", "templates", "near", "simhash", "substring", "overlap", "contamination")
@@ -106,12 +106,13 @@ def corpus(tmp_path: Path) -> Corpus:
 
 def clean_documents(out: Path) -> pa.Table:
     """The documents of a build before its deduplication, `priority` being the number of their source."""
-    tasks = storage.read_json(str(files_of_stage(out, "ingest") / "tasks.json"))
+    tasks = storage.read_json(work_folder(out, "ingest").file("tasks.json"))
     entries = {name: task["entry"] for task in tasks for name in task["shards"]}
-    tables = []
-    for path in sorted((files_of_stage(out, "clean") / "documents").glob("*.arrow")):
-        table = pa.Table.from_batches(list(storage.read_ipc(str(path))))
-        tables.append(table.append_column("priority", pa.array([entries[path.stem]] * table.num_rows, pa.int32())))
+    folder, tables = work_folder(out, "clean") / "documents", []
+    for name in folder.names():
+        table = pa.Table.from_batches(list(storage.read_ipc(folder.file(name))))
+        entry = entries[name.removesuffix(".arrow")]
+        tables.append(table.append_column("priority", pa.array([entry] * table.num_rows, pa.int32())))
     return pa.concat_tables(tables).combine_chunks()
 
 

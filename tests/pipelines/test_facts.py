@@ -34,6 +34,7 @@ from finpile.verify import verify
 from finpile.verify.output import Output
 from tests.support.filings import CORPUS, made_page, make_filings, submission, write_filings
 from tests.support.real_data import find
+from tests.support.work_folders import work_folder
 
 _KEYS = [("id", "ascending"), ("fact", "ascending")]
 
@@ -170,8 +171,9 @@ def test_nothing_of_a_document_that_was_taken_down_is_left_after_vacuum(tmp_path
     for path in out.rglob("*.parquet"):
         if "facts" in path.parts:
             assert not secret & set(pq.read_table(path)["value"].to_pylist())
-    for path in Path(Layout(str(out)).work("clean")).rglob("*.arrow"):
-        for batch in read_ipc(str(path)):
+    clean = work_folder(out, "clean") / "documents"
+    for name in clean.names():
+        for batch in read_ipc(clean.file(name), ["facts"]):
             values = pc.struct_field(pc.list_flatten(batch["facts"]), "value")
             assert not secret & set(values.to_pylist())
     assert secret

@@ -19,6 +19,7 @@ from finpile.config import CorpusConfig, SourceConfig, load_config
 from finpile.documents.ledger import LEDGER_SCHEMA
 from finpile.errors import RunError
 from finpile.output.layout import INPUTS_PART, Layout
+from finpile.output.work_folder import WorkFolder
 from finpile.storage import parquet
 from finpile.verify import verify
 
@@ -35,9 +36,9 @@ def tasks(folder: Path, num_files: int = 1) -> list[ingest.IngestTask]:
 
 
 def ledger(folder: Path) -> pa.Table:
-    files = storage.list_files(str(folder / "removed"))
+    removed = WorkFolder(str(folder)) / "removed"
     # Parquet has no seconds: it holds them as milliseconds.
-    rows = [storage.read_parquet(str(folder / "removed" / name)).cast(LEDGER_SCHEMA) for name in files]
+    rows = [storage.read_parquet(removed.file(name)).cast(LEDGER_SCHEMA) for name in removed.names()]
     return pa.concat_tables([LEDGER_SCHEMA.empty_table(), *rows]).sort_by("locator")
 
 
@@ -46,9 +47,9 @@ def test_the_ledger_does_not_depend_on_how_much_of_it_is_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     [task] = tasks(tmp_path)
-    [whole] = ingest.ingest_task(task, str(tmp_path / "whole"))
+    [whole] = ingest.ingest_task(task, WorkFolder(str(tmp_path / "whole")))
     monkeypatch.setattr(ingest, name, 10)
-    [parts] = ingest.ingest_task(task, str(tmp_path / "parts"))
+    [parts] = ingest.ingest_task(task, WorkFolder(str(tmp_path / "parts")))
     assert parts == whole and whole["removed"] == {"broken_json": NUM_LINES // 2}
     assert ledger(tmp_path / "parts").equals(ledger(tmp_path / "whole"))
     assert len(list((tmp_path / "parts" / "removed").iterdir())) >= 3
@@ -58,7 +59,7 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     [task] = tasks(tmp_path)
     (tmp_path / "out").write_text("a file where the folder should be")
     with pytest.raises(RunError, match=r"out/.* cannot be written: "):
-        ingest.ingest_task(task, str(tmp_path / "out"))
+        ingest.ingest_task(task, WorkFolder(str(tmp_path / "out")))
 
 
 def test_accounts_do_not_depend_on_tasks_or_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,8 +70,8 @@ def test_accounts_do_not_depend_on_tasks_or_row_groups(tmp_path: Path, monkeypat
     monkeypatch.setattr(parquet, "ROW_GROUP_ROWS", 5)
     for name, some in (("many", many), ("one", [one])):
         for task in some:
-            ingest.ingest_task(task, str(tmp_path / name / "work"))
-        ingest.publish_accounts(some, str(tmp_path / name / "work"), Layout(str(tmp_path / name)))
+            ingest.ingest_task(task, WorkFolder(str(tmp_path / name / "work")))
+        ingest.publish_accounts(some, WorkFolder(str(tmp_path / name / "work")), Layout(str(tmp_path / name)))
     assert (tmp_path / "many" / INPUTS_PART).read_bytes() == (tmp_path / "one" / INPUTS_PART).read_bytes()
 
 

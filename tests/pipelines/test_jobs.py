@@ -27,6 +27,7 @@ from finpile_pipelines.runner.owner import owned
 from finpile import storage
 from finpile.errors import ConfigError, RunError
 from finpile.output.layout import Layout
+from finpile.output.work_folder import WorkFolder
 from finpile.plugins.engine import ENGINES, EngineType, Run
 from finpile.storage.write_guard import guarded
 
@@ -184,9 +185,9 @@ def _steps(pipeline: beam.Pipeline, folder: str, written: str) -> None:
         return {"of": group[0]}
 
     storage.write_bytes(f"{folder}/removed/file", b"")
-    exchange = ExchangeByPartition("shuffle", folder, "By")
+    exchange = ExchangeByPartition("shuffle", WorkFolder(folder), "By")
     received = pipeline | Tasks([1, 2]) | beam.Map(write) | exchange | "Receive" >> beam.Map(receive)
-    _ = received | Gather(f"{folder}/outcomes.json") | RemoveFolder(f"{folder}/removed")
+    _ = received | Gather(f"{folder}/outcomes.json") | RemoveFolder(WorkFolder(folder) / "removed")
 
 
 def run_job(construct: Callable[[beam.Pipeline], None], lease: Lease | None, compares: bool = False) -> Any:

@@ -13,15 +13,15 @@ import pytest
 import yaml
 from finpile_pipelines.build import Sizes, build
 from finpile_pipelines.runner.engine import Engine
-from finpile_pipelines.shard_refs import read_clean
 
+from finpile import storage
 from finpile.config import load_config
 from finpile.documents.ledger import Spans
 from finpile.history.document import segments
 from finpile.output.layout import read_published
 from finpile.plugins import stages
 from tests.support.made_days import CORPUS, Record, failed, sentence
-from tests.support.work_folders import files_of_stage
+from tests.support.work_folders import work_folder
 
 _TERMS = "Read the terms of use of this newsletter before you subscribe to it."
 _NOTE = "Prices are delayed by twenty minutes and are not for trading purposes."
@@ -98,10 +98,9 @@ def last_texts(out: Path) -> dict[str, bytes]:
 
 def clean_texts(out: Path) -> dict[str, bytes]:
     """The texts before the first dedup stage, from the files of the stage `clean`."""
-    folder = files_of_stage(out, "clean")
-    names = [path.stem for path in sorted((folder / "documents").glob("*.arrow"))]
-    tables = [batch for name in names for batch in read_clean(str(folder), name)]
-    return {row["id"]: row["text"].encode() for table in tables for row in table.to_pylist()}
+    folder = work_folder(out, "clean") / "documents"
+    batches = [batch for name in folder.names() for batch in storage.read_ipc(folder.file(name), ["id", "text"])]
+    return {row["id"]: row["text"].encode() for batch in batches for row in batch.to_pylist()}
 
 
 def read_texts(folder: Path, rows: Iterable[Mapping[str, Any]]) -> dict[str, bytes]:

@@ -19,6 +19,7 @@ from finpile_pipelines.transforms import CleanDocuments, ReadDocuments
 
 from finpile.config import TokenizerConfig, load_config
 from finpile.errors import InputError
+from finpile.output.work_folder import WorkFolder
 from finpile.report.summary import source_rows
 from finpile.verify import verify
 
@@ -92,7 +93,7 @@ def test_output_does_not_depend_on_how_records_lie_in_files(corpus: Path, tmp_pa
 def test_rows_share_the_memory_of_four_shards(corpus: Path, tmp_path: Path) -> None:
     config = load_config(corpus)
     task = plan(config, find_inputs(config))[0]
-    whole, *rows = ingest_task(task, str(tmp_path / "work"), 400)
+    whole, *rows = ingest_task(task, WorkFolder(str(tmp_path / "work")), 400)
     assert (whole["documents"], whole["files"], whole["removed"]) == (0, 2, {"unknown_source": 20})
     assert {row["row"]: row["documents"] for row in rows} == {"GitHub": 20, "ArXiv": 20}
     names = [name for row in rows for name in row["shards"]]

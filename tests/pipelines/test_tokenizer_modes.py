@@ -21,9 +21,9 @@ import pytest
 from finpile_pipelines.build import build
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.unigram import partitions as partitions_module
-from finpile_pipelines.unigram.counting import chunk_url, count_texts, read_counts
+from finpile_pipelines.unigram.counting import chunk_file, count_texts, read_counts
 from finpile_pipelines.unigram.partitioned_text import PartitionedText, write_lattices
-from finpile_pipelines.unigram.partitions import Partition, partition_counts, partition_url
+from finpile_pipelines.unigram.partitions import Partition, partition_counts, partition_file
 from finpile_pipelines.unigram.run import TrainingRun
 from finpile_pipelines.unigram.seeds import find_all_seeds
 from finpile_pipelines.unigram.split_merge import read_model
@@ -41,6 +41,7 @@ from finpile_tokenizer.training.text import InMemoryText
 from finpile.config import TokenizerConfig, load_config
 from finpile.dedup.exact import document_digests
 from finpile.documents.segments import segments_of
+from finpile.output.work_folder import WorkFolder
 from finpile.report.documents import iter_texts
 from finpile.verify import verify
 
@@ -284,7 +285,7 @@ def run_of(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call
     def start(partition_bytes: int) -> tuple[TrainingRun, list[Partition]]:
         monkeypatch.setattr(partitions_module, "PARTITION_BYTES", partition_bytes)
         config = TokenizerConfig(mode="global", **SETTINGS)
-        run = TrainingRun(engine=Engine(), config=config, folder=str(tmp_path / "run"))
+        run = TrainingRun(engine=Engine(), config=config, folder=WorkFolder(str(tmp_path / "run")))
         texts, _ = measure_texts(run, find_files([str(place / "docs")]))
         return run, partition_counts(run, count_texts(run, texts))
 
@@ -303,13 +304,13 @@ def test_each_pretoken_is_in_one_partition_with_its_whole_frequency(
     documents: list[Record], run_of: Callable[[int], Any]
 ) -> None:
     run, partitions = run_of(10_000)
-    parts = [as_dict(read_counts(partition_url(run.folder, partition.number))) for partition in partitions]
+    parts = [as_dict(read_counts(partition_file(run.folder, partition.number))) for partition in partitions]
     assert len(parts) == 5
     assert min(map(len, parts)) > 0.5 * max(map(len, parts))
     whole = as_dict(all_counts(documents))
     assert sum(map(len, parts)) == len(whole)
     assert {pretoken: count for part in parts for pretoken, count in part.items()} == whole
-    chunks = [Counter(as_dict(read_counts(chunk_url(run.folder, number)))) for number in range(4)]
+    chunks = [Counter(as_dict(read_counts(chunk_file(run.folder, number)))) for number in range(4)]
     assert sum(chunks, Counter()) == whole
     assert sum(partition.num_bytes for partition in partitions) == all_counts(documents).num_bytes
 
@@ -344,7 +345,7 @@ def test_seeds_are_the_best_sums_of_the_partitions_lists(run_of: Callable[[int],
     state = find_all_seeds(run, partitions, seed_size=wanted)
     sums: Counter[bytes] = Counter()
     for partition in partitions:
-        counts = read_counts(partition_url(run.folder, partition.number))
+        counts = read_counts(partition_file(run.folder, partition.number))
         seeds = find_seeds(counts, max_piece_bytes=run.config.max_piece_bytes, seed_size=2 * wanted)
         sums.update(dict(zip(seeds.pieces.to_pylist(), map(int, seeds.scores), strict=True)))
     singles = sorted(piece for piece in sums if len(piece) == 1)

@@ -15,6 +15,8 @@ from finpile_tokenizer import UnigramModel, merge
 from hypothesis import given
 from hypothesis import strategies as st
 
+from finpile.output.work_folder import WorkFolder
+
 STRINGS = st.lists(st.binary(min_size=1, max_size=40), max_size=30)
 
 
@@ -47,10 +49,11 @@ def test_sum_of_answers_does_not_depend_on_bundles(answers: list[tuple[float, li
 
 def test_merge_does_not_depend_on_bundles(tmp_path: Path) -> None:
     models = [model_of({b"a": 0.1 + 0.2 * index, b"b": 0.9 - 0.2 * index}, 10 + index) for index in range(4)]
-    whole = str(tmp_path / "whole.parquet")
-    parts = [(whole, str(tmp_path / f"{index}.parquet")) for index in range(4)]
-    for (_, url), model in zip(parts, models, strict=True):
-        write_model(url, model)
+    folder = WorkFolder(str(tmp_path))
+    whole = folder.file("whole.parquet")
+    parts = [(whole, folder.file(f"{index}.parquet")) for index in range(4)]
+    for (_, file), model in zip(parts, models, strict=True):
+        write_model(file, model)
     combine = MergeModels()
     expected = merge(models).to_table()
     for seed in range(5):

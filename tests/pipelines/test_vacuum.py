@@ -21,13 +21,13 @@ from finpile_pipelines.snapshots.remove import remove
 from finpile_pipelines.snapshots.vacuum import vacuum
 
 from finpile.config import CorpusConfig
-from finpile.errors import InputError
+from finpile.errors import InputError, IntegrityError
 from finpile.history.trace import documents_of as trace_documents
 from finpile.history.trace import tokens_of
 from finpile.output.layout import Layout
 from finpile.output.snapshots import load_snapshot, numbers
 from finpile.output.takedowns import TAKEDOWN, Wanted
-from finpile.storage.seals import SEAL_BYTES, is_sealed
+from finpile.output.work_folder import WorkFile
 from tests.support.forks import Forks
 from tests.support.made_days import CORPUS, documents_of, failed, ledger_of, make_days
 from tests.support.takedowns import assert_same_but_for_tombstones, ids_of, write_files
@@ -42,14 +42,20 @@ def contents(out: Path) -> Iterator[tuple[Path, bytes]]:
     """Each file of a folder, decompressed: values of all columns, or the bytes."""
     for path in sorted(out.rglob("*")):
         if path.is_file():
-            data = path.read_bytes()
-            yield path, data
-            if is_sealed(str(path)):
-                data = data[:-SEAL_BYTES]
+            yield path, path.read_bytes()
+            data = content_of(path)
             if path.suffix == ".parquet":
                 yield path, repr(pq.ParquetFile(pa.BufferReader(data)).read().to_pylist()).encode()
             elif path.suffix == ".arrow":
                 yield path, repr(pa.ipc.open_file(data).read_all().to_pylist()).encode()
+
+
+def content_of(path: Path) -> bytes:
+    """The bytes of a file, without the seal of a work file."""
+    try:
+        return bytes(WorkFile(str(path)).decoded())
+    except IntegrityError:
+        return path.read_bytes()
 
 
 def places_of(out: Path, needle: str) -> list[Path]:

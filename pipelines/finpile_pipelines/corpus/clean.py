@@ -15,13 +15,14 @@ from finpile.documents.digest import add, digest_of_documents, to_hex
 from finpile.documents.ledger import ledger_table
 from finpile.errors import InputError
 from finpile.filings.facts import fact_counts, flat_facts
+from finpile.output.work_folder import WorkFile, WorkFolder
 from finpile.plugins.filter import FILTERS
 from finpile.sources.readers.record_evidence import decide_orders, evidence_by_entry
 from finpile.timestamps import Order
 from finpile_pipelines.exchange.passed import Passed
 from finpile_pipelines.exchange.tasks import After, Gather, Outcomes, PlannedTasks, Tasks
 from finpile_pipelines.progress import report_progress
-from finpile_pipelines.shard_refs import ShardRef, add_counts, count_reasons, shard_refs, shard_url, write_clean
+from finpile_pipelines.shard_refs import ShardRef, add_counts, count_reasons, shard_file, shard_refs, write_clean
 from finpile_pipelines.stage import Context, Outcome, Stage, Work
 
 #: A shard, and the order of day, month and year in its source's dates.
@@ -29,18 +30,18 @@ CleanTask = tuple[ShardRef, Order | None]
 
 
 def clean_task(
-    ref: ShardRef, source: SourceConfig, input_folder: str, folder: str, order: Order | None, drop_undated: bool
+    ref: ShardRef, source: SourceConfig, input_folder: WorkFolder, order: Order | None, drop_undated: bool
 ) -> dict[str, Any]:
-    """Cleans one shard of `input_folder` into `folder/documents` and `folder/removed`; returns counts."""
+    """Cleans one shard of `input_folder` into `documents` and `removed` of the shard's folder; returns counts."""
     batches = [
         clean_batch(batch, source, order, drop_undated=drop_undated)
-        for batch in storage.read_ipc(shard_url(input_folder, ref.name))
+        for batch in storage.read_ipc(shard_file(input_folder, ref.name))
     ]
     kept = [cleaned.batch for cleaned in batches]
     removals = [removal for cleaned in batches for removal in cleaned.removals]
-    write_clean(folder, ref.name, kept)
+    write_clean(ref.file, kept)
     if removals:
-        storage.write_parquet(storage.join(folder, "removed", f"{ref.name}.parquet"), ledger_table(removals))
+        storage.write_parquet(ref.folder.file("removed", f"{ref.name}.parquet"), ledger_table(removals))
     num_documents = sum(batch.num_rows for batch in kept)
     text_bytes = sum(pc.sum(pc.binary_length(batch["text"])).as_py() or 0 for batch in kept)
     report_progress(num_documents, text_bytes)
@@ -65,16 +66,16 @@ def clean_task(
 class Clean(beam.PTransform):
     """Shards of raw documents, each with the order of its dates, to outcomes; writes shards of clean documents."""
 
-    def __init__(self, config: CorpusConfig, input_folder: str, folder: str) -> None:
+    def __init__(self, config: CorpusConfig, input_folder: WorkFolder) -> None:
         super().__init__()
-        self._arguments = (config.sources, config.heldout.undated == "drop", input_folder, folder)
+        self._arguments = (config.sources, config.heldout.undated == "drop", input_folder)
 
     def expand(self, tasks: beam.PCollection[CleanTask]) -> beam.PCollection[dict[str, Any]]:
-        sources, drop_undated, input_folder, folder = self._arguments
+        sources, drop_undated, input_folder = self._arguments
 
         def clean(task: CleanTask) -> dict[str, Any]:
             ref, order = task
-            return clean_task(ref, ref.source(sources), input_folder, folder, order, drop_undated)
+            return clean_task(ref, ref.source(sources), input_folder, order, drop_undated)
 
         return tasks | "CleanShard" >> beam.Map(clean)
 
@@ -92,7 +93,7 @@ def orders_of(config: CorpusConfig, outcomes: Outcomes) -> list[Order | None] | 
 
 
 def clean_after(
-    read: beam.PCollection[Passed], config: CorpusConfig, input_folder: str, folder: str, share: float
+    read: beam.PCollection[Passed], config: CorpusConfig, input_folder: WorkFolder, folder: WorkFolder, share: float
 ) -> None:
     """Cleans what an earlier pass of the same pipeline wrote to `input_folder`; its summary is `orders_of`.
 
@@ -101,12 +102,12 @@ def clean_after(
     is_proven = After(read, _are_proven)
 
     def plan(orders: Sequence[Order | None]) -> list[CleanTask]:
-        return _tasks(shard_refs(storage.read_json(_results(input_folder))), orders)
+        return _tasks(shard_refs(storage.read_json(_results(input_folder)), folder), orders)
 
     _ = (
         read.pipeline
         | "CleanTasks" >> PlannedTasks(plan, share, after=is_proven, note="clean")
-        | Clean(config, input_folder, folder)
+        | Clean(config, input_folder)
         | "GatherCleaned" >> Gather(_results(folder), after=is_proven)
     )
 
@@ -115,8 +116,8 @@ def _are_proven(orders: Sequence[Order | None] | None) -> bool:
     return orders is not None
 
 
-def _results(folder: str) -> str:
-    return storage.join(folder, "tasks.json")
+def _results(folder: WorkFolder) -> WorkFile:
+    return folder.file("tasks.json")
 
 
 def settings(context: Context) -> list[Any]:
@@ -158,7 +159,7 @@ def run(context: Context) -> Outcome:
     """
     if not _is_cleaned(context):
         tasks, results = _tasks(context.refs, _orders(context)), _results(context.folder)
-        clean = Clean(context.config, context.input_folder, context.folder)
+        clean = Clean(context.config, context.input_folder)
 
         def construct(pipeline: beam.Pipeline) -> None:
             _ = pipeline | Tasks(tasks) | clean | Gather(results)
@@ -173,9 +174,9 @@ def run(context: Context) -> Outcome:
 
 def _is_cleaned(context: Context) -> bool:
     """Whether all shards and their outcomes are in the stage's folder: the outcomes are written last."""
-    if not storage.is_file(_results(context.folder)):
+    if not _results(context.folder).exists():
         return False
-    found = set(storage.list_files(storage.join(context.folder, "documents")))
+    found = set((context.folder / "documents").names())
     return all(f"{ref.name}.arrow" in found for ref in context.refs)
 
 

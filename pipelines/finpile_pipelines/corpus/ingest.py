@@ -22,6 +22,7 @@ from finpile.errors import InputError, RunError
 from finpile.output import stage_record
 from finpile.output.layout import INPUTS_PART, Layout
 from finpile.output.stage_record import FileRecord
+from finpile.output.work_folder import WorkFile, WorkFolder
 from finpile.sources.readers.accounting import ACCOUNT_SCHEMA, SUMS, Account, account_batch, whole_accounts
 from finpile.sources.readers.finding import InputFile, list_inputs
 from finpile.sources.readers.multistream import in_ranges
@@ -31,7 +32,7 @@ from finpile.storage.sizes import SHARD_BYTES, task_bytes_of
 from finpile_pipelines.corpus.clean import clean_after, orders_of
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_part, report_progress, report_reading
-from finpile_pipelines.shard_refs import add_counts, count_reasons, shard_url, write_shard
+from finpile_pipelines.shard_refs import add_counts, count_reasons, shard_file, write_shard
 from finpile_pipelines.stage import Context, Outcome, Stage, Work
 
 #: In the stage's folder: the locator, bytes and version of each file, by source entry.
@@ -106,7 +107,7 @@ def plan(
     return tasks
 
 
-def ingest_task(task: IngestTask, folder: str, shard_bytes: int = SHARD_BYTES) -> list[dict[str, Any]]:
+def ingest_task(task: IngestTask, folder: WorkFolder, shard_bytes: int = SHARD_BYTES) -> list[dict[str, Any]]:
     """Reads a task's files into `folder/documents` and `folder/removed`; returns what it did.
 
     The first outcome is that of the files; of a source with several rows, the documents of each follow.
@@ -120,8 +121,8 @@ def ingest_task(task: IngestTask, folder: str, shard_bytes: int = SHARD_BYTES) -
             writer.append(item)
     writer.close()
     ledger.close()
-    with _writing(_accounts_url(folder, task)) as url:
-        storage.write_parquet(url, accounts.table())
+    with _writing(_accounts_file(folder, task)) as file:
+        storage.write_parquet(file, accounts.table())
     whole = {
         **_row_outcome(task, None, writer.of(None)),
         "files": sum(file.is_first for file in task.files),
@@ -154,13 +155,13 @@ def _row_outcome(task: IngestTask, name: str | None, row: _RowShards) -> dict[st
     }
 
 
-def _accounts_url(folder: str, task: IngestTask) -> str:
-    return storage.join(folder, "accounts", f"{task.index:06d}.parquet")
+def _accounts_file(folder: WorkFolder, task: IngestTask) -> WorkFile:
+    return folder.file("accounts", f"{task.index:06d}.parquet")
 
 
-def publish_accounts(tasks: Sequence[IngestTask], folder: str, layout: Layout) -> FileRecord:
+def publish_accounts(tasks: Sequence[IngestTask], folder: WorkFolder, layout: Layout) -> FileRecord:
     """Writes the accounts of all inputs, in the order of sources and files, into one file."""
-    read = (storage.read_parquet(_accounts_url(folder, task)) for task in tasks)
+    read = (storage.read_parquet(_accounts_file(folder, task)) for task in tasks)
     tables = whole_accounts(read, {file.locator for task in tasks for file in task.files if file.span})
     url = storage.join(layout.root, INPUTS_PART)
     num_rows = storage.write_parquet_rows(url, ACCOUNT_SCHEMA, tables)
@@ -170,7 +171,7 @@ def publish_accounts(tasks: Sequence[IngestTask], folder: str, layout: Layout) -
 class Ingest(beam.PTransform):
     """Ingest tasks to their outcomes."""
 
-    def __init__(self, folder: str, shard_bytes: int) -> None:
+    def __init__(self, folder: WorkFolder, shard_bytes: int) -> None:
         super().__init__()
         self._folder = folder
         self._shard_bytes = shard_bytes
@@ -220,14 +221,14 @@ def run(context: Context) -> Outcome:
     Raises: RunError if no document of a source could be read.
     """
     outcome = read(context)
-    _check_read(storage.read_json(storage.join(context.folder, "tasks.json")), outcome.counts["sources"])
+    _check_read(storage.read_json(context.folder.file("tasks.json")), outcome.counts["sources"])
     return outcome
 
 
 def read(context: Context) -> Outcome:
     """As `run`, and accepts sources without a document."""
     tasks, folder, shard_bytes = _tasks(context), context.folder, context.sizes.shard_bytes
-    results = storage.join(folder, "tasks.json")
+    results = folder.file("tasks.json")
     config, clean_folder, runs_clean = context.config, context.clean_folder, bool(context.next_mark)
     share, summary = (_READING, partial(orders_of, config)) if runs_clean else (1.0, len)
 
@@ -242,7 +243,7 @@ def read(context: Context) -> Outcome:
             clean_after(read, config, folder, clean_folder, 1.0 - share)
 
     context.engine.run("ingest", construct)
-    storage.write_json(storage.join(folder, FILES), list(map(_files_read, context.prepared["ingest"])))
+    storage.write_json(folder.file(FILES), list(map(_files_read, context.prepared["ingest"])))
     counts = _counts(storage.read_json(results))
     return Outcome(counts=counts, files=[publish_accounts(tasks, folder, context.layout)])
 
@@ -314,18 +315,18 @@ class _Accounts:
 
 
 @contextmanager
-def _writing(url: str) -> Iterator[str]:
+def _writing(file: WorkFile) -> Iterator[WorkFile]:
     """Raises: RunError with the file that cannot be written; what cannot be read is a row of the ledger."""
     try:
-        yield url
+        yield file
     except OSError as error:
-        raise RunError(f"{url} cannot be written: {error.strerror or error}") from error
+        raise RunError(f"{file} cannot be written: {error.strerror or error}") from error
 
 
 class _LedgerWriter:
     """Writes a task's rows of the ledger, a file as often as their texts have `_LEDGER_BYTES`."""
 
-    def __init__(self, task: IngestTask, folder: str) -> None:
+    def __init__(self, task: IngestTask, folder: WorkFolder) -> None:
         self._task = task
         self._folder = folder
         self._rows: list[Removal] = []
@@ -346,8 +347,8 @@ class _LedgerWriter:
 
     def _flush(self) -> None:
         name = f"{self._task.index:06d}-{self._num_files:04d}.parquet"
-        with _writing(storage.join(self._folder, "removed", name)) as url:
-            storage.write_parquet(url, ledger_table(self._rows))
+        with _writing(self._folder.file("removed", name)) as file:
+            storage.write_parquet(file, ledger_table(self._rows))
         for reason, count in count_reasons(self._rows).items():
             self.reasons[reason] = self.reasons.get(reason, 0) + count
         self.removed_bytes += self._held_bytes
@@ -371,7 +372,7 @@ class _ShardWriter:
     The rows of a source with several share the memory of four shards.
     """
 
-    def __init__(self, task: IngestTask, folder: str, shard_bytes: int) -> None:
+    def __init__(self, task: IngestTask, folder: WorkFolder, shard_bytes: int) -> None:
         self._task = task
         self._folder = folder
         self._shard_bytes = shard_bytes
@@ -417,8 +418,8 @@ class _ShardWriter:
     def _flush(self, row: _RowShards) -> None:
         name = f"{self._task.index:06d}-{self._num_shards:04d}"
         self._held_bytes -= row.builder.size_bytes
-        with _writing(shard_url(self._folder, name)):
-            write_shard(self._folder, name, RAW_SCHEMA, [row.builder.flush()])
+        with _writing(shard_file(self._folder, name)) as file:
+            write_shard(file, RAW_SCHEMA, [row.builder.flush()])
         row.names.append(name)
         self._num_shards += 1
 

@@ -40,16 +40,16 @@ def run(context: Context) -> Outcome:
 
 def _statistics(context: Context) -> list[dict[str, Any]]:
     """The counts of each published file of documents, without tokens."""
-    url = storage.join(context.folder, "statistics.json")
-    files = [PublishedFile.of_counts(context.layout.root, file) for file in context.documents]
+    file = context.folder.file("statistics.json")
+    files = [PublishedFile.of_counts(context.layout.root, counts) for counts in context.documents]
     columns = counted_columns(context.config.has_sub_sources)
 
     def construct(pipeline: beam.Pipeline) -> None:
-        tasks = Tasks(files, sizes=[file["text_bytes"] for file in context.documents], note="count")
-        _ = pipeline | tasks | "Count" >> beam.Map(_count, columns) | Gather(url)
+        tasks = Tasks(files, sizes=[counts["text_bytes"] for counts in context.documents], note="count")
+        _ = pipeline | tasks | "Count" >> beam.Map(_count, columns) | Gather(file)
 
     context.engine.run("reports", construct)
-    counted = sorted(storage.read_json(url), key=lambda counts: str(counts["path"]))
+    counted = sorted(storage.read_json(file), key=lambda counts: str(counts["path"]))
     return [{name: value for name, value in counts.items() if name != "path"} for counts in counted]
 
 

@@ -28,6 +28,7 @@ from finpile.errors import RunError
 from finpile.filings.facts import FACTS, fact_table, with_cuts
 from finpile.output.layout import document_part, removed_part
 from finpile.output.takedowns import TAKEDOWN
+from finpile.output.work_folder import WorkFile, WorkFolder
 from finpile.plugins import stages
 from finpile.storage.sizes import part_bytes_of
 from finpile_pipelines.dedup.duplicate_chains import (
@@ -180,23 +181,23 @@ def publish(
     """
     engine, config, layout, folder = context.engine, context.config, context.layout, context.folder
     refs, rows_of = selection.refs, selection.rows
-    clean_folder, removal_folders = context.clean_folder, context.removal_folders
-    results = storage.join(folder, "tasks.json")
+    removal_folders = context.removal_folders
+    results = folder.file("tasks.json")
     document_parts, ledger_parts = parts.by_partition()
     ledger_files = [
-        (stage, storage.join(context.folder_of(stage), "removed", name))
+        (stage, context.folder_of(stage).file("removed", name))
         for stage in ("ingest", "clean", TAKEDOWN)
         if stage in context.records
-        for name in storage.list_files(storage.join(context.folder_of(stage), "removed"))
+        for name in (context.folder_of(stage) / "removed").names()
     ]
 
     def apply(ref: ShardRef) -> tuple[PartitionedTables, PartitionedTables]:
-        kept, gone = apply_removals(ref, config, clean_folder, folder, removal_folders, rows_of.get(ref.index))
+        kept, gone = apply_removals(ref, config, folder, removal_folders, rows_of.get(ref.index))
         return _partitioned_documents(ref, config, kept, parts), _partitioned_ledger(f"s{ref.index:06d}", gone, parts)
 
-    def forward(file: tuple[str, str]) -> PartitionedTables:
-        stage, url = file
-        return _partitioned_ledger(f"{stage}-{url.rsplit('/', 1)[-1]}", storage.read_parquet(url), parts)
+    def forward(ledger: tuple[str, WorkFile]) -> PartitionedTables:
+        stage, file = ledger
+        return _partitioned_ledger(f"{stage}-{file.name}", storage.read_parquet(file), parts)
 
     def write_documents(group: tuple[int, pa.Table]) -> dict[str, Any]:
         return _write_documents(layout.root, document_parts[group[0]], group[1])
@@ -205,7 +206,7 @@ def publish(
         return _write_ledger(layout.root, ledger_parts[group[0]], group[1])
 
     def construct(pipeline: beam.Pipeline) -> None:
-        transport, scratch = engine.exchange_transport, storage.join(folder, "scratch")
+        transport, scratch = engine.exchange_transport, folder / "scratch"
         after = After(pipeline | redirect) if redirect else None
         tasks = Tasks(refs, 0.3 if redirect else 0.4, after=after, note="publish")
         applied = pipeline | tasks | "Apply" >> beam.Map(apply)
@@ -239,8 +240,7 @@ def _ledger(applied: tuple[PartitionedTables, PartitionedTables]) -> Partitioned
 def apply_removals(
     ref: ShardRef,
     config: CorpusConfig,
-    clean_folder: str,
-    folder: str,
+    folder: WorkFolder,
     spans_folders: Mapping[str, Sequence[RemovalFolder]],
     rows: npt.NDArray[np.int32] | None = None,
 ) -> tuple[pa.Table, pa.Table]:
@@ -250,7 +250,7 @@ def apply_removals(
     `folder` holds the final removals, `spans_folders` the folders with the spans of each stage. With `rows`, only those
     of the shard are in the result.
     """
-    table = pa.Table.from_batches(list(read_clean(clean_folder, ref.name)), schema=CLEAN_SCHEMA).combine_chunks()
+    table = pa.Table.from_batches(list(read_clean(ref)), schema=CLEAN_SCHEMA).combine_chunks()
     table, ledger = _cut(ref, table, spans_folders)
     decisions = read_removals(folder, ref.index)
     copies = read_copies(folder, ref.index)

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from finpile import storage
 from finpile.dedup.redirects import redirect
+from finpile.output.work_folder import WorkFile, WorkFolder
 from finpile_pipelines.dedup.removals import REMOVAL_SCHEMA, WriteRemovals, read_removals, write_removals
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, split_by_partition
 from finpile_pipelines.exchange.passed import Passed
@@ -54,7 +55,7 @@ class Removals:
         return max(0, self.num_redirecting - 1)
 
 
-def redirect_here(refs: Sequence[ShardRef], removals: Removals, folder: str) -> None:
+def redirect_here(refs: Sequence[ShardRef], removals: Removals, folder: WorkFolder) -> None:
     """Writes final removals and copy counts by shard into `folder`, without a pipeline.
 
     If a later stage removed the kept copy of a document as a duplicate, the document names that stage's kept copy
@@ -81,10 +82,9 @@ def are_few(refs: Sequence[ShardRef], removals: Removals, shards_in_memory: int)
     return removals.number <= REMOVALS_IN_MEMORY and len(refs) <= shards_in_memory
 
 
-def read_copies(folder: str, shard: int) -> pa.Table:
+def read_copies(folder: WorkFolder, shard: int) -> pa.Table:
     """The number of copies that were removed for each of a shard's rows, without rows that have none."""
-    url = _copies_url(folder, shard)
-    return storage.read_parquet_if_exists(url, COPIES_SCHEMA)
+    return storage.read_parquet_if_exists(_copies_file(folder, shard), COPIES_SCHEMA)
 
 
 class RedirectDuplicates(beam.PTransform):
@@ -94,7 +94,7 @@ class RedirectDuplicates(beam.PTransform):
     """
 
     def __init__(
-        self, engine: Engine, refs: Sequence[ShardRef], removals: Removals, folder: str, work: float = 1.0
+        self, engine: Engine, refs: Sequence[ShardRef], removals: Removals, folder: WorkFolder, work: float = 1.0
     ) -> None:
         super().__init__()
         self._engine = engine
@@ -106,7 +106,7 @@ class RedirectDuplicates(beam.PTransform):
     def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[Passed]:
         found, most_redirects, folder = self._removals.folders, self._removals.most_redirects, self._folder
         indices, copy_stages = self._indices, self._removals.copy_stages
-        transport, scratch = self._engine.exchange_transport, storage.join(folder, "scratch")
+        transport, scratch = self._engine.exchange_transport, folder / "scratch"
         share, num_shards = self._work / (1 + most_redirects), 1 + max(indices, default=0)
 
         def removals_of(index: int) -> tuple[int, pa.Table]:
@@ -148,7 +148,7 @@ class RedirectDuplicates(beam.PTransform):
             final | WriteRemovals(self._engine, folder, num_shards),
             by_shard | "WriteCopies" >> beam.Map(_write_copies, folder),
         )
-        return written | beam.Flatten() | Gather(storage.join(folder, "decisions.json"))
+        return written | beam.Flatten() | Gather(folder.file("decisions.json"))
 
 
 def _final(group: tuple[int, tuple[pa.Table, pa.Table]]) -> pa.Table:
@@ -203,14 +203,14 @@ def _copies_to_shard(table: pa.Table) -> PartitionedTables:
     return PartitionedTables(origin, split_by_partition(slim, slim["kept_shard"].to_numpy()))
 
 
-def _write_copies(group: tuple[int, pa.Table], folder: str) -> dict[str, Any]:
+def _write_copies(group: tuple[int, pa.Table], folder: WorkFolder) -> dict[str, Any]:
     shard, table = group
     rows, first, counts = np.unique(table["kept_row"].to_numpy(), return_index=True, return_counts=True)
     ids = table["duplicate_of"].take(pa.array(first)).combine_chunks()
     copies = pa.table([pa.array(rows, pa.int32()), pa.array(counts, pa.int32()), ids], schema=COPIES_SCHEMA)
-    storage.write_parquet(_copies_url(folder, shard), copies)
+    storage.write_parquet(_copies_file(folder, shard), copies)
     return {"shard": shard, "kept": len(rows)}
 
 
-def _copies_url(folder: str, shard: int) -> str:
-    return storage.join(folder, "copies", f"{shard:06d}.parquet")
+def _copies_file(folder: WorkFolder, shard: int) -> WorkFile:
+    return folder.file("copies", f"{shard:06d}.parquet")

@@ -15,6 +15,7 @@ import pyarrow as pa
 from finpile import storage
 from finpile.dedup import plan
 from finpile.dedup.plan import SPAN_SCHEMA
+from finpile.output.work_folder import WorkFile, WorkFolder
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, split_by_partition
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import REMOVAL_KINDS, RemovalFolder
@@ -44,10 +45,10 @@ def removed_rows(folders: Iterable[RemovalFolder], shard: int) -> npt.NDArray[np
     return np.concatenate([NO_ROWS, *(read_removals(folder, shard)["row"].to_numpy() for folder in folders)])
 
 
-def write_removals(folder: str, shard: int, removals: pa.Table) -> None:
+def write_removals(folder: WorkFolder, shard: int, removals: pa.Table) -> None:
     """Writes all removals of a shard's rows."""
     ordered = removals.sort_by([("row", "ascending"), ("id", "ascending")])
-    storage.write_parquet(removals_url(folder, shard), ordered)
+    storage.write_parquet(removals_file(folder, shard), ordered)
 
 
 def read_spans(folder: RemovalFolder, shard: int) -> pa.Table:
@@ -60,22 +61,22 @@ def spans_of(folders: Iterable[RemovalFolder], shard: int) -> pa.Table:
     return pa.concat_tables([SPAN_SCHEMA.empty_table(), *(read_spans(folder, shard) for folder in folders)])
 
 
-def removals_url(folder: str, shard: int) -> str:
-    return _url(folder, _REMOVALS, shard)
+def removals_file(folder: WorkFolder, shard: int) -> WorkFile:
+    return _file(folder, _REMOVALS, shard)
 
 
-def spans_url(folder: str, shard: int) -> str:
-    return _url(folder, _SPANS, shard)
+def spans_file(folder: WorkFolder, shard: int) -> WorkFile:
+    return _file(folder, _SPANS, shard)
 
 
-def _url(folder: str, kind: str, shard: int) -> str:
-    return storage.join(folder, kind, f"{shard:06d}.parquet")
+def _file(folder: WorkFolder, kind: str, shard: int) -> WorkFile:
+    return folder.file(kind, f"{shard:06d}.parquet")
 
 
 class WriteRemovals(beam.PTransform):
     """Writes tables of removals, from one collection or several, to one file for each shard that loses a document."""
 
-    def __init__(self, engine: Engine, folder: str, num_shards: int) -> None:
+    def __init__(self, engine: Engine, folder: WorkFolder, num_shards: int) -> None:
         super().__init__()
         self._num_shards = num_shards
         self._transport = engine.exchange_transport
@@ -95,7 +96,7 @@ class WriteRemovals(beam.PTransform):
             write_removals(folder, shard, table)
             return {"shard": shard, "removed": table.num_rows}
 
-        scratch, schema = storage.join(folder, "scratch"), REMOVAL_SCHEMA
+        scratch, schema = folder / "scratch", REMOVAL_SCHEMA
         exchange = ExchangeByPartition(self._transport, scratch, "ByShard", schema=schema, partitions=self._num_shards)
         sent = tuple(
             tables
@@ -107,6 +108,6 @@ class WriteRemovals(beam.PTransform):
 
 
 def _read(folder: RemovalFolder, kind: str, shard: int, schema: pa.Schema) -> pa.Table:
-    if isinstance(folder, str):
-        return storage.read_parquet_if_exists(_url(folder, kind, shard), schema)
-    return storage.read_parquet(_url(folder.path, kind, shard)) if folder.has(kind, shard) else schema.empty_table()
+    if isinstance(folder, WorkFolder):
+        return storage.read_parquet_if_exists(_file(folder, kind, shard), schema)
+    return storage.read_parquet(_file(folder.path, kind, shard)) if folder.has(kind, shard) else schema.empty_table()

@@ -37,8 +37,7 @@ def run(context: Context) -> Outcome:
     numbers = listed["snapshot"].to_numpy()
     new = listed.filter(pa.array(numbers == context.snapshot))
     if new.num_rows:
-        url = storage.join(context.folder, "removed", "000000.parquet")
-        storage.write_parquet(url, tombstones(new))
+        storage.write_parquet(context.folder.file("removed", "000000.parquet"), tombstones(new))
     return Outcome(counts={"removed": listed.num_rows})
 
 

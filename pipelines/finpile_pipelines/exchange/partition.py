@@ -34,7 +34,7 @@ import numpy as np
 import pyarrow as pa
 from apache_beam.coders import Coder
 
-from finpile import storage
+from finpile.output.work_folder import WorkFile, WorkFolder
 from finpile.storage import sizes
 from finpile.storage.file_systems import file_system_of, is_object_store
 from finpile_pipelines.exchange.coders import table_from_bytes, table_to_bytes
@@ -108,7 +108,7 @@ class ExchangeByPartition(beam.PTransform):
     def __init__(
         self,
         transport: Transport,
-        scratch: str,
+        scratch: WorkFolder,
         label: str,
         share: float = 0.0,
         *,
@@ -119,10 +119,10 @@ class ExchangeByPartition(beam.PTransform):
         self._transport = transport
         self._share = share
         self._segments = Segments(schema, 0 if transport == "shuffle" else partitions, sizes.MOST_SEGMENTS)
-        is_elsewhere = transport == "local" and is_object_store(file_system_of(scratch)[0])
+        is_elsewhere = transport == "local" and is_object_store(file_system_of(scratch.url)[0])
         # A pipeline may have several exchanges of one label, each with a scratch folder of its own.
         folder = _local_scratch(scratch) if is_elsewhere else scratch
-        self._scratch = storage.join(folder, label)
+        self._scratch = folder / label
 
     def expand(
         self, partitioned: beam.PCollection[PartitionedTables] | tuple[beam.PCollection[PartitionedTables], ...]
@@ -140,9 +140,9 @@ class ExchangeByPartition(beam.PTransform):
         return joined | "Group" >> beam.GroupByKey() | "Receive" >> received
 
 
-def _local_scratch(scratch: str) -> str:
+def _local_scratch(scratch: WorkFolder) -> WorkFolder:
     """The folder on this machine that replaces a scratch folder on an object store."""
-    return storage.join(str(process_folder()), _SCRATCH, f"{zlib.crc32(scratch.encode()):08x}")
+    return WorkFolder(str(process_folder())) / _SCRATCH / f"{zlib.crc32(scratch.url.encode()):08x}"
 
 
 Receive = Callable[[tuple[int, Iterable[Any]]], Iterator[tuple[int, pa.Table]]]
@@ -156,7 +156,7 @@ def _counted(
 
 
 class _SendFiles(beam.DoFn):
-    def __init__(self, segments: Segments, scratch: str, *, holds_tables: bool = False) -> None:
+    def __init__(self, segments: Segments, scratch: WorkFolder, *, holds_tables: bool = False) -> None:
         self._segments = segments
         self._scratch = scratch
         self._holds_tables = holds_tables
@@ -169,8 +169,8 @@ class _SendFiles(beam.DoFn):
             numbers, cuts = self._segments.cut(rows)
             yield 0, Block(partitioned.origin, numbers, cuts, np.zeros(len(numbers), np.uint32), held)
             return
-        url = _block_url(self._scratch, partitioned.origin)
-        yield 0, write_block(url, partitioned.origin, self._segments.encode(rows, compression_of(url)))
+        file = _block_file(self._scratch, partitioned.origin)
+        yield 0, write_block(file, partitioned.origin, self._segments.encode(rows, compression_of(file.url)))
 
 
 class _SendBytes(beam.DoFn):
@@ -182,8 +182,8 @@ class _SendBytes(beam.DoFn):
             yield number, (partitioned.origin, segment)
 
 
-def _block_url(scratch: str, origin: str) -> str:
-    return storage.join(scratch, f"{origin}.arrow")
+def _block_file(scratch: WorkFolder, origin: str) -> WorkFile:
+    return scratch.file(f"{origin}.arrow")
 
 
 def _directories(blocks: tuple[int, Iterable[Block]]) -> Iterator[tuple[int, Directory]]:
@@ -196,7 +196,7 @@ class _ReceiveFiles:
     """All tables of a segment's partitions. It is pickled for the workers."""
 
     segments: Segments
-    scratch: str
+    scratch: WorkFolder
 
     def __call__(self, group: tuple[int, Iterable[Directory]]) -> Iterator[tuple[int, pa.Table]]:
         """Raises: IntegrityError if a file has other bytes than were written."""
@@ -209,18 +209,18 @@ class _ReceiveFiles:
     def _in_parts(self, directory: Directory) -> Iterator[tuple[int, pa.Table]]:
         """As `_read`, in bounded memory: parts of the segments are split into files, from which partitions are read."""
         segments = self.segments.of_partitions
-        folder = _local_scratch(storage.join(self.scratch, f"range-{directory.number}-{uuid4().hex}"))
+        folder = _local_scratch(self.scratch / f"range-{directory.number}-{uuid4().hex}")
         try:
             blocks: list[Block] = []
             for part in directory.parts(sizes.RANGE_BYTES):
                 origin, rows = f"{len(blocks):06d}", segments.rows(dict(self._read(part)))
-                blocks.append(write_block(_block_url(folder, origin), origin, segments.encode(rows, None)))
+                blocks.append(write_block(_block_file(folder, origin), origin, segments.encode(rows, None)))
                 del rows
             receive = _ReceiveFiles(segments, folder)
             for one in directories(blocks):
                 yield from receive._read(one)
         finally:
-            storage.remove_tree(folder)
+            folder.remove()
 
     def _read(self, directory: Directory) -> Iterator[tuple[int, pa.Table]]:
         found: list[tuple[pa.Table, Ranges]] = []
@@ -231,7 +231,7 @@ class _ReceiveFiles:
             else:
                 is_mapped = self.segments.are_mapped
                 data = [
-                    read_segment(_block_url(self.scratch, origin), start, end, checksum, is_mapped=is_mapped)
+                    read_segment(_block_file(self.scratch, origin).url, start, end, checksum, is_mapped=is_mapped)
                     for origin, start, end, checksum, _ in sources
                 ]
                 found.append(self.segments.decode(data))

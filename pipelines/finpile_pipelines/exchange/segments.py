@@ -16,6 +16,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from finpile import storage
 from finpile.errors import IntegrityError
+from finpile.output.work_folder import WorkFile
 from finpile.storage.file_systems import file_system_of, is_object_store, read_all
 from finpile_pipelines.exchange.coders import Compression, table_from_bytes, table_to_bytes
 from finpile_pipelines.exchange.held_tables import HeldTable
@@ -152,10 +153,10 @@ class Block(NamedTuple):
     held: HeldTable | None = None
 
 
-def write_block(url: str, origin: str, segments: Iterator[tuple[int, bytes]]) -> Block:
+def write_block(file: WorkFile, origin: str, segments: Iterator[tuple[int, bytes]]) -> Block:
     """Writes a file of segments."""
     numbers, places, checksums = [], [0], []
-    with storage.write_atomically(url, durable=False) as stream:
+    with storage.write_atomically(file, durable=False) as stream:
         for number, segment in segments:
             stream.write(segment)
             numbers.append(number)

@@ -20,6 +20,7 @@ from typing import Any
 import apache_beam as beam
 
 from finpile import storage
+from finpile.output.work_folder import WorkFolder
 from finpile_pipelines.exchange.jobs import Job, compared_versions, current_job, working
 from finpile_pipelines.exchange.passed import Passed
 from finpile_pipelines.exchange.task_lists import task_list
@@ -143,20 +144,22 @@ class Gather(beam.PTransform):
     the pass is skipped by `after`, which is that of its tasks, no file is written and the element says so.
     """
 
-    def __init__(self, url: str, summary: Callable[[Outcomes], Any] = len, *, after: After | None = None) -> None:
+    def __init__(
+        self, file: storage.File, summary: Callable[[Outcomes], Any] = len, *, after: After | None = None
+    ) -> None:
         super().__init__()
-        self._url = url
+        self._file = file
         self._summary = summary
         self._after = after
 
     def expand(self, outcomes: beam.PCollection[Mapping[str, Any]]) -> beam.PCollection[Passed]:
-        url, summary, after, job = self._url, self._summary, self._after, current_job()
+        file, summary, after, job = self._file, self._summary, self._after, current_job()
 
         def write(group: tuple[int, Iterable[str]]) -> Passed:
             lines = sorted(line for line in group[1] if line)
             gathered = [json.loads(line) for line in lines]
             with job.working() if job else nullcontext():
-                storage.write_json(url, gathered)
+                storage.write_json(file, gathered)
                 return Passed(True, summary(gathered))
 
         keyed = tuple[int, str]
@@ -176,16 +179,16 @@ class Gather(beam.PTransform):
 class RemoveFolder(beam.PTransform):
     """Removes a folder when a pass is complete; its input is the output of the pass's `Gather`. It has no elements."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, folder: WorkFolder) -> None:
         super().__init__()
-        self._url = url
+        self._folder = folder
 
     def expand(self, gathered: beam.PCollection[Passed]) -> beam.PCollection[int]:
-        url, job = self._url, current_job()
+        folder, job = self._folder, current_job()
 
         def remove(_: Passed) -> Iterator[int]:
             with job.working() if job else nullcontext():
-                storage.remove_tree(url)
+                folder.remove()
             yield from ()
 
         return gathered | beam.FlatMap(remove)

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from finpile import storage
 from finpile.dedup.near import clusters
+from finpile.output.work_folder import WorkFile, WorkFolder
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, by_range, split_by_partition
 from finpile_pipelines.exchange.tasks import Gather, Tasks, sum_of
 from finpile_pipelines.runner.engine import Engine
@@ -33,59 +34,56 @@ def by_number(numbers: np.ndarray[Any, Any], num_partitions: int) -> np.ndarray[
     return by_range(numbers.astype(np.uint64) << np.uint64(1), num_partitions)
 
 
-def write_partition(folder: str, partition: int, table: pa.Table) -> None:
-    storage.write_parquet(_url(folder, partition), table, durable=False)
+def write_partition(folder: WorkFolder, partition: int, table: pa.Table) -> None:
+    storage.write_parquet(_file(folder, partition), table, durable=False)
 
 
-def read_partition(folder: str, partition: int, schema: pa.Schema) -> pa.Table:
+def read_partition(folder: WorkFolder, partition: int, schema: pa.Schema) -> pa.Table:
     """The table that a step wrote for the partition; empty if it wrote none."""
-    url = _url(folder, partition)
-    return storage.read_parquet_if_exists(url, schema)
+    return storage.read_parquet_if_exists(_file(folder, partition), schema)
 
 
-def connect_in_memory(folder: str, partitions: int) -> int:
+def connect_in_memory(folder: WorkFolder, partitions: int) -> int:
     """Writes `folder/groups` from `folder/pairs`, as `ConnectedComponents` does; returns the number of documents."""
-    pairs = (
-        read_partition(storage.join(folder, _PAIRS), partition, clusters.PAIR_SCHEMA) for partition in range(partitions)
-    )
+    pairs = (read_partition(folder / _PAIRS, partition, clusters.PAIR_SCHEMA) for partition in range(partitions))
     groups = clusters.components(pa.concat_tables(table.select(["a", "b"]) for table in pairs))
     parts = split_by_partition(groups, by_number(groups["doc"].to_numpy(), partitions))
     for partition, part in parts.items():
-        write_partition(storage.join(folder, _GROUPS), partition, part)
+        write_partition(folder / _GROUPS, partition, part)
     return int(groups.num_rows)
 
 
 class ConnectedComponents:
     """Groups the documents of `folder/pairs`, a `PAIR_SCHEMA` file for each range of `a`, by star rounds."""
 
-    def __init__(self, engine: Engine, folder: str, partitions: int, stage: str) -> None:
+    def __init__(self, engine: Engine, folder: WorkFolder, partitions: int, stage: str) -> None:
         self._engine = engine
         self._stage = stage
         self._folder = folder
         self._partitions = partitions
-        self._scratch = storage.join(folder, "scratch")
-        self._pairs = storage.join(folder, _PAIRS)
-        self._groups = storage.join(folder, _GROUPS)
+        self._scratch = folder / "scratch"
+        self._pairs = folder / _PAIRS
+        self._groups = folder / _GROUPS
 
     def run(self) -> int:
         """Writes `folder/groups`, a `GROUP_SCHEMA` file for each range of numbers; returns the document count."""
-        rounds = storage.join(self._folder, "rounds")
+        rounds = self._folder / "rounds"
         number, edges = 0, self._pairs
         while True:
-            stars = storage.join(rounds, f"{number:03d}")
+            stars = rounds / f"{number:03d}"
             engine = self._engine.part(1 - 0.8**number, 1 - 0.8 ** (number + 1))  # the number of rounds is unknown
             num_changed = self._round(engine, edges, stars)
             if num_changed == 0:
                 num_documents = self._name_groups(stars)
-                storage.remove_tree(rounds)
+                rounds.remove()
                 return num_documents
             if number:
-                storage.remove_tree(edges)
+                edges.remove()
             number, edges = number + 1, stars
 
-    def _round(self, engine: Engine, edges: str, stars: str) -> int:
+    def _round(self, engine: Engine, edges: WorkFolder, stars: WorkFolder) -> int:
         """Applies a large star and a small star to the edges; returns the number of edges that moved."""
-        partitions, url = self._partitions, storage.join(self._folder, "changed.json")
+        partitions, file = self._partitions, self._folder.file("changed.json")
 
         def send_both(partition: int) -> PartitionedTables:
             table = clusters.both_ends(read_partition(edges, partition, clusters.NEIGHBOUR_SCHEMA))
@@ -111,13 +109,13 @@ class ConnectedComponents:
             sent = large | "Larger" >> beam.Map(send_larger) | by_larger
             small = sent | "SmallStar" >> beam.Map(_small_star)
             outcomes = (large | "LargeMoved" >> beam.Map(_moved), small | "Write" >> beam.Map(write))
-            _ = outcomes | beam.Flatten() | Gather(url)
+            _ = outcomes | beam.Flatten() | Gather(file)
 
         engine.run(f"{self._stage}: components", construct)
-        return sum_of("changed")(storage.read_json(url))
+        return sum_of("changed")(storage.read_json(file))
 
-    def _name_groups(self, stars: str) -> int:
-        partitions, groups, url = self._partitions, self._groups, storage.join(self._folder, "groups.json")
+    def _name_groups(self, stars: WorkFolder) -> int:
+        partitions, groups, file = self._partitions, self._groups, self._folder.file("groups.json")
 
         def send(partition: int) -> PartitionedTables:
             table = clusters.star_groups(read_partition(stars, partition, clusters.NEIGHBOUR_SCHEMA))
@@ -137,14 +135,14 @@ class ConnectedComponents:
                 partitions=partitions,
             )
             received = pipeline | Tasks(range(partitions)) | "Stars" >> beam.Map(send) | exchange
-            _ = received | "Write" >> beam.Map(write) | Gather(url)
+            _ = received | "Write" >> beam.Map(write) | Gather(file)
 
         self._engine.part(1, 1).run(f"{self._stage}: groups", construct)
-        return sum_of("documents")(storage.read_json(url))
+        return sum_of("documents")(storage.read_json(file))
 
 
-def _url(folder: str, partition: int) -> str:
-    return storage.join(folder, f"{partition:06d}.parquet")
+def _file(folder: WorkFolder, partition: int) -> WorkFile:
+    return folder.file(f"{partition:06d}.parquet")
 
 
 def _by_first(origin: int, table: pa.Table, partitions: int) -> PartitionedTables:

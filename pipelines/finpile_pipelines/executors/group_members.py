@@ -12,9 +12,9 @@ from typing import Any
 import apache_beam as beam
 import pyarrow as pa
 
-from finpile import storage
 from finpile.dedup.near import clusters
 from finpile.dedup.near.groups import GROUPED_PAIR_SCHEMA, PAIR_ORDER, with_group
+from finpile.output.work_folder import WorkFolder
 from finpile_pipelines.exchange.packed import SplitTable
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, Transport, split_by_partition
 from finpile_pipelines.exchange.passed import Passed
@@ -34,7 +34,7 @@ class GroupMembers:
     It is pickled for the workers, so it does not hold the engine.
     """
 
-    folder: str
+    folder: WorkFolder
     shard_indices: tuple[int, ...]
     num_ranges: int
 
@@ -62,11 +62,11 @@ class GroupMembers:
 
     def members(self, shard: int) -> pa.Table:
         """The rows of a shard that are in a group, ascending."""
-        return read_partition(self._at("members"), shard, MEMBER_SCHEMA)
+        return read_partition(self.folder / "members", shard, MEMBER_SCHEMA)
 
     def pairs(self, number: int) -> pa.Table:
         """The pairs of a range of groups, group after group."""
-        return read_partition(self._at("named_pairs"), number, GROUPED_PAIR_SCHEMA)
+        return read_partition(self.folder / "named_pairs", number, GROUPED_PAIR_SCHEMA)
 
     def _send_numbers(self, shard: int) -> PartitionedTables:
         rows = self._places(shard)
@@ -87,24 +87,21 @@ class GroupMembers:
 
     def _write_members(self, received: tuple[int, pa.Table]) -> dict[str, Any]:
         rows = received[1].select(MEMBER_SCHEMA.names).sort_by("row")
-        write_partition(self._at("members"), received[0], rows)
+        write_partition(self.folder / "members", received[0], rows)
         return {"shard": received[0], "members": rows.num_rows}
 
     def _write_pairs(self, received: tuple[int, pa.Table]) -> dict[str, Any]:
-        write_partition(self._at("named_pairs"), received[0], received[1].sort_by(PAIR_ORDER))
+        write_partition(self.folder / "named_pairs", received[0], received[1].sort_by(PAIR_ORDER))
         return {"range": received[0], "pairs": received[1].num_rows}
 
     def _places(self, shard: int) -> pa.Table:
-        return read_partition(self._at("places"), shard, PLACE_SCHEMA)
+        return read_partition(self.folder / "places", shard, PLACE_SCHEMA)
 
     def _pairs(self, number: int) -> pa.Table:
-        return read_partition(self._at("pairs"), number, clusters.PAIR_SCHEMA)
+        return read_partition(self.folder / "pairs", number, clusters.PAIR_SCHEMA)
 
     def _groups(self, number: int) -> pa.Table:
-        return read_partition(self._at("groups"), number, clusters.GROUP_SCHEMA)
-
-    def _at(self, name: str) -> str:
-        return storage.join(self.folder, name)
+        return read_partition(self.folder / "groups", number, clusters.GROUP_SCHEMA)
 
 
 class _WriteMembers(beam.PTransform):
@@ -114,7 +111,7 @@ class _WriteMembers(beam.PTransform):
 
     def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[Passed]:
         members, transport, work, after = self._arguments
-        scratch, share = members._at("scratch"), 0.2 * work
+        scratch, share = members.folder / "scratch", 0.2 * work
 
         def exchange(label: str, partitions: int, schema: pa.Schema) -> ExchangeByPartition:
             return ExchangeByPartition(
@@ -138,5 +135,5 @@ class _WriteMembers(beam.PTransform):
             | exchange("PairsByGroup", num_ranges, GROUPED_PAIR_SCHEMA)
             | "WritePairs" >> beam.Map(members._write_pairs),
         )
-        gather = Gather(members._at("members.json"), after=after)
+        gather = Gather(members.folder.file("members.json"), after=after)
         return outcomes | beam.Flatten() | gather

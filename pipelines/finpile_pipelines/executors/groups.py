@@ -22,6 +22,7 @@ import pyarrow as pa
 from finpile import storage
 from finpile.dedup.near import clusters
 from finpile.dedup.plan import Counted, Groups, Part
+from finpile.output.work_folder import WorkFolder
 from finpile_pipelines.dedup.removals import WriteRemovals, removal_table
 from finpile_pipelines.exchange.partition import (
     ExchangeByPartition,
@@ -85,24 +86,24 @@ class GroupsOverShards:
 
     def has_too_many_pairs(self) -> bool:
         """Whether the pass ended with its pairs."""
-        return sum_of(_PAIRS)(storage.read_json(self._at("pairs.json"))) > self.sizes.pairs_in_memory
+        return sum_of(_PAIRS)(storage.read_json(self._folder.file("pairs.json"))) > self.sizes.pairs_in_memory
 
     def connect(self, engine: Engine) -> None:
         """Connects the pairs in pipelines of their own."""
         number = ConnectedComponents(engine, self._folder, self._partitions, self.round.stage).run()
-        storage.write_json(self._at("groups.json"), [{_DOCUMENTS: number}])
+        storage.write_json(self._folder.file("groups.json"), [{_DOCUMENTS: number}])
 
     def counted(self) -> Counted:
         """What the pass counted, once it is complete."""
-        storage.remove_tree(self._at("scratch"))
-        files = ("pairs.json", "groups.json", "resolved.json")
-        return Counted(sums=sums_of([row for name in files for row in storage.read_json(self._at(name))]), outcomes=())
+        (self._folder / "scratch").remove()
+        files = map(self._folder.file, ("pairs.json", "groups.json", "resolved.json"))
+        return Counted(sums=sums_of([row for file in files for row in storage.read_json(file)]), outcomes=())
 
     def _pair(self, pipeline: beam.Pipeline, work: float, after: After | None) -> beam.PCollection[Passed]:
         """Writes the places of documents by shard, and pairs by range of numbers; the summary is the pairs' number."""
         keys_of, pairs_of = _KeysOfShards(self.round.of_workers, self.step), self.step.pairs
         partitions = self._partitions
-        places, pairs = self._at("places"), self._at("pairs")
+        places, pairs = self._folder / "places", self._folder / "pairs"
 
         def send(ref: ShardRef) -> PartitionedTables:
             keys, rows = keys_of(ref)
@@ -130,7 +131,7 @@ class GroupsOverShards:
             paired | "SendPairs" >> beam.Map(send_pairs) | self._exchange("ByNumber", 0.1 * work, clusters.PAIR_SCHEMA)
         )
         outcomes = (sent | "Distinct" >> beam.Map(write), paired | "PairCounts" >> beam.Map(_counts))
-        gather = Gather(self._at("pairs.json"), sum_of(_PAIRS), after=after)
+        gather = Gather(self._folder.file("pairs.json"), sum_of(_PAIRS), after=after)
         return outcomes | "AllPairs" >> beam.Flatten() | "GatherPairs" >> gather
 
     def _connect(self, pipeline: beam.Pipeline, work: float, after: After) -> beam.PCollection[Passed]:
@@ -146,7 +147,7 @@ class GroupsOverShards:
 
         tasks = Tasks([0], work, after=after, note="groups")
         connected = pipeline | "AllOfThem" >> tasks | "Connect" >> beam.Map(connect)
-        return connected | "GatherGroups" >> Gather(self._at("groups.json"), after=after)
+        return connected | "GatherGroups" >> Gather(self._folder.file("groups.json"), after=after)
 
     def _resolve(self, pipeline: beam.Pipeline, work: float, after: After) -> beam.PCollection[Passed]:
         """Collects the texts of each group, resolves it, and writes the removals by shard."""
@@ -173,10 +174,10 @@ class GroupsOverShards:
             | WriteRemovals(self.engine, self._folder, self.round.num_shards)
         )
         outcomes = (written, resolved | "GroupCounts" >> beam.Map(_counts)) | beam.Flatten()
-        return outcomes | "GatherRemovals" >> Gather(self._at("resolved.json"), after=after)
+        return outcomes | "GatherRemovals" >> Gather(self._folder.file("resolved.json"), after=after)
 
     @property
-    def _folder(self) -> str:
+    def _folder(self) -> WorkFolder:
         return self.round.folder
 
     @property
@@ -191,11 +192,8 @@ class GroupsOverShards:
     def _are_few(self) -> bool:
         return len(self.round.refs) <= self.sizes.shards_in_memory
 
-    def _at(self, name: str) -> str:
-        return storage.join(self._folder, name)
-
     def _exchange(self, label: str, share: float, schema: pa.Schema | None = None) -> ExchangeByPartition:
-        transport, scratch, number = self.engine.exchange_transport, self._at("scratch"), self._partitions
+        transport, scratch, number = self.engine.exchange_transport, self._folder / "scratch", self._partitions
         return ExchangeByPartition(transport, scratch, label, share / number, schema=schema, partitions=number)
 
 

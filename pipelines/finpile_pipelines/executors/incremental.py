@@ -24,12 +24,13 @@ from finpile.output import key_index
 from finpile.output.key_index import Generation
 from finpile.output.layout import Layout
 from finpile.output.stage_record import StageRecord
+from finpile.output.work_folder import WorkFolder
 from finpile.plugins.stages import Algorithm
 from finpile_pipelines.dedup.removals import (
     NO_ROWS,
     read_removals,
     read_spans,
-    spans_url,
+    spans_file,
     write_removals,
 )
 from finpile_pipelines.executors import stage as whole
@@ -100,8 +101,8 @@ def _run(before: Before, context: Context) -> Outcome:
 
 def _folder_of(one: Pass, folders: Sequence[FinishedFolder]) -> FinishedFolder:
     """The folder in which a pass left removals and spans; it is missing if it left none."""
-    found = (folder for folder in folders if folder.path.rpartition("/")[2] == one.name)
-    return next(found, FinishedFolder(one.name, {}))
+    found = (folder for folder in folders if folder.path.name == one.name)
+    return next(found, FinishedFolder(WorkFolder(one.name), {}))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +121,7 @@ class _Again:
     """What this pass removed then."""
 
     @property
-    def folder(self) -> str:
+    def folder(self) -> WorkFolder:
         """Where the decisions about all documents are."""
         return self.plan.folder_of(self.one)
 
@@ -138,7 +139,7 @@ class _Again:
             plan,
             refs=tuple(ref for ref in plan.refs if ref.index in rows),
             documents=replace(plan.documents, rows=rows),
-            folder=storage.join(plan.folder, _AGAIN),
+            folder=plan.folder / _AGAIN,
             engine=deciding,
         )
         join = _Join(
@@ -149,7 +150,7 @@ class _Again:
             folder=self.folder,
         )
         removed = join.run(joining, plan.refs, f"{plan.stage}: join")
-        storage.remove_tree(part.folder)
+        part.folder.remove()
         return {"removed": removed, "read": _size(found), "again": _size(decided)}, set(join.replaced)
 
     def _reached(self, engine: Engine, now: Found, before: Found) -> tuple[Found, Found]:
@@ -222,7 +223,7 @@ class _Again:
                 self.index,
                 index=self._folder_of_index,
                 generations=generations,
-                scratch=storage.join(plan.folder, "scratch"),
+                scratch=plan.folder / "scratch",
             )
             return found.run(f"{plan.stage}: keys", asking, num_parts, writes)
 
@@ -245,16 +246,16 @@ class _Join:
     """Writes the decisions about all documents. It is pickled for the workers."""
 
     before: RemovalFolder
-    after: str
+    after: WorkFolder
     replaced: Found
     """Documents of earlier shards whose decisions are those of `after`, if it has some; those of others stay."""
     num_before: int
-    folder: str
+    folder: WorkFolder
 
     def run(self, engine: Engine, refs: Sequence[ShardRef], name: str) -> int:
         """Returns the number of documents that are removed."""
-        url = storage.join(self.folder, "joined.json")
-        outcomes = engine.run_tasks(name, [ref.index for ref in refs], self._join, url, "join")
+        file = self.folder.file("joined.json")
+        outcomes = engine.run_tasks(name, [ref.index for ref in refs], self._join, file, "join")
         return sum(outcome["removed"] for outcome in outcomes)
 
     def _join(self, shard: int) -> dict[str, int]:
@@ -264,7 +265,7 @@ class _Join:
         spans = self._joined(shard, read_spans)
         if spans.num_rows:
             order = [(name, "ascending") for name in ("row", "start", "end")]
-            storage.write_parquet(spans_url(self.folder, shard), spans.sort_by(order))
+            storage.write_parquet(spans_file(self.folder, shard), spans.sort_by(order))
         return {"shard": shard, "removed": removals.num_rows}
 
     def _joined(self, shard: int, read: Callable[[RemovalFolder, int], pa.Table]) -> pa.Table:

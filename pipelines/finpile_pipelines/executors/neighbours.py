@@ -19,6 +19,7 @@ from finpile.dedup.order import UNDATED, ends
 from finpile.dedup.plan import KEY_SCHEMA, Index
 from finpile.output import key_index
 from finpile.output.key_index import ENTRY_SCHEMA, Generation
+from finpile.output.work_folder import WorkFile, WorkFolder
 from finpile_pipelines.dedup.removals import NO_ROWS
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, by_range, split_by_partition
 from finpile_pipelines.exchange.tasks import Gather, Tasks
@@ -77,7 +78,7 @@ class KeySearch:
         *,
         index: str,
         generations: Sequence[Generation],
-        scratch: str,
+        scratch: WorkFolder,
     ) -> None:
         self._engine = engine
         self._documents = documents
@@ -88,8 +89,8 @@ class KeySearch:
 
     def run(self, name: str, asking: Sequence[Asking], num_parts: int, writes: int | None = None) -> Answer:
         """Looks for the keys of the documents of `asking`, and writes those that are new as generation `writes`."""
-        engine, scratch = self._engine, storage.join(self._scratch, "keys")
-        found, asked, parts = (storage.join(scratch, f"{name}.json") for name in ("found", "asked", "parts"))
+        engine, scratch = self._engine, self._scratch / "keys"
+        found, asked, parts = (scratch.file(f"{name}.json") for name in ("found", "asked", "parts"))
         steps = _Steps(self._documents, self._keys, self._index, self._generations, scratch, num_parts, writes)
         tasks = [(one.of(ref), ref) for one in asking for ref in one.refs]
 
@@ -120,7 +121,7 @@ class KeySearch:
             first_end=min((one["first_end"] for one in told), default=UNDATED),
             entries=tuple(written.get(part, 0) for part in range(num_parts)),
         )
-        storage.remove_tree(scratch)
+        scratch.remove()
         return answer
 
 
@@ -132,7 +133,7 @@ class _Steps:
     keys: Index
     index: str
     generations: tuple[Generation, ...]
-    scratch: str
+    scratch: WorkFolder
     num_parts: int
     writes: int | None
 
@@ -148,7 +149,7 @@ class _Steps:
         report_progress(len(rows) if rows is not None else 0, found.nbytes)
         is_old = rows is not None
         if is_old:
-            storage.write_parquet(self._url(f"asked-{number}", ref.index), pa.table({"row": rows}), durable=False)
+            storage.write_parquet(self._file(f"asked-{number}", ref.index), pa.table({"row": rows}), durable=False)
         size = found.num_rows
         columns = [
             found["key"].combine_chunks(),
@@ -181,17 +182,17 @@ class _Steps:
         """Writes the places that were found in a shard."""
         shard, places = received
         rows = np.unique(places["row"].to_numpy())
-        storage.write_parquet(self._url("found", shard), pa.table({"row": rows}), durable=False)
+        storage.write_parquet(self._file("found", shard), pa.table({"row": rows}), durable=False)
         return {"shard": shard, "rows": len(rows)}
 
     def read(self, kind: str, shard: int) -> _I32:
-        return np.asarray(storage.read_parquet(self._url(kind, shard))["row"].to_numpy())
+        return np.asarray(storage.read_parquet(self._file(kind, shard))["row"].to_numpy())
 
     def _selected(self, asking: Asking, ref: ShardRef) -> tuple[_I32 | None, int]:
         """The requested rows of a shard, None for all, and their smallest `end`."""
         rows = asking.rows.get(ref.index, NO_ROWS)
         selected, first_end = [NO_ROWS], UNDATED
-        for first, batch in read_clean_rows(self.documents.clean_folder, ref, rows):
+        for first, batch in read_clean_rows(ref, rows, ["timestamp"]):
             end = ends(batch["timestamp"])
             if rows is not None:
                 mine = rows[(rows >= first) & (rows < first + batch.num_rows)]
@@ -202,8 +203,8 @@ class _Steps:
             first_end = min(first_end, int(end.min(initial=UNDATED)))
         return None if rows is None else np.concatenate(selected), first_end
 
-    def _url(self, kind: str, shard: int) -> str:
-        return storage.join(self.scratch, kind, f"{shard:06d}.parquet")
+    def _file(self, kind: str, shard: int) -> WorkFile:
+        return self.scratch.file(kind, f"{shard:06d}.parquet")
 
 
 def union(*found: Mapping[int, _I32]) -> Found:

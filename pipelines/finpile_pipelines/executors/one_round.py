@@ -13,17 +13,18 @@ import pyarrow.compute as pc
 from finpile import storage
 from finpile.dedup.cuts import cut_bytes, join_spans
 from finpile.dedup.plan import Counted, Decision, Exchange, Groups, Part, Pass
+from finpile.output.work_folder import WorkFile, WorkFolder
 from finpile_pipelines.dedup.removals import (
     read_removals,
     read_spans,
     removal_table,
-    spans_url,
+    spans_file,
     write_removals,
 )
 from finpile_pipelines.exchange.partition import Transport
 from finpile_pipelines.exchange.passed import Passed
 from finpile_pipelines.exchange.tasks import After, Gather, Tasks, sum_of
-from finpile_pipelines.executors.request_reply import Request, RequestReply, outcomes_url, partitions_of
+from finpile_pipelines.executors.request_reply import Request, RequestReply, outcomes_file, partitions_of
 from finpile_pipelines.executors.shard_documents import ShardDocuments
 from finpile_pipelines.shard_refs import ShardRef
 
@@ -35,7 +36,7 @@ _DECIDED = "decided"
 class Tables:
     """The tables that a plan reads, in files; each process opens them once. It is pickled for the workers."""
 
-    folder: str
+    folder: WorkFolder
     checksums: tuple[tuple[str, str], ...]
     """The name of each table, and the checksum of its file."""
     open: Callable[[Mapping[str, pa.Table]], Any] = field(compare=False)
@@ -49,12 +50,12 @@ class Tables:
 @lru_cache(maxsize=1)
 def _opened(tables: Tables) -> Any:
     names = [name for name, _ in tables.checksums]
-    return tables.open({name: storage.read_parquet(table_url(tables.folder, name)) for name in names})
+    return tables.open({name: storage.read_parquet(table_file(tables.folder, name)) for name in names})
 
 
-def table_url(folder: str, name: str) -> str:
+def table_file(folder: WorkFolder, name: str) -> WorkFile:
     """The file of a table that a plan reads."""
-    return storage.join(folder, f"{name}.parquet")
+    return folder.file(f"{name}.parquet")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,8 +67,8 @@ class OneRound:
     refs: tuple[ShardRef, ...]
     documents: ShardDocuments
     """As they are before the round."""
-    folder: str
-    previous: str | None = None
+    folder: WorkFolder
+    previous: WorkFolder | None = None
     """The folder with the removals and spans of the rounds before."""
     number: int = 1
     measures: bool = False
@@ -99,7 +100,7 @@ class OneRound:
         share = work * max(0.0, 1 - sum(step.share for step in steps)) / left
         tasks = Tasks(self._senders, share, after=after, note=self.one.name)
         outcomes = pipeline | "Shards" >> tasks | "Decide" >> beam.Map(partial(self.of_workers._decide, decide))
-        gather = Gather(outcomes_url(self.folder, _DECIDED), sum_of(_CUT_BYTES), after=after)
+        gather = Gather(outcomes_file(self.folder, _DECIDED), sum_of(_CUT_BYTES), after=after)
         return outcomes | "Decided" >> gather
 
     @property
@@ -126,7 +127,7 @@ class OneRound:
         step = self.exchanges[number]
         if step.refine is None or self.level == step.most_levels:
             return False
-        return sum_of(_CROWDED)(storage.read_json(outcomes_url(self.folder, _file(step, self.level)))) > 0
+        return sum_of(_CROWDED)(storage.read_json(outcomes_file(self.folder, _file(step, self.level)))) > 0
 
     def refinement(self, transport: Transport, number: int) -> RequestReply:
         """The exchange of the current `level`, as a pipeline of its own."""
@@ -135,8 +136,8 @@ class OneRound:
     def counted(self) -> Counted:
         """What the round counted, once it is complete."""
         files = [_file(step, level) for step in self.exchanges for level in range(self._levels(step) + 1)]
-        decided = storage.read_json(outcomes_url(self.folder, _DECIDED)) if self.one.decide is not None else []
-        exchanged = [row for name in files for row in storage.read_json(outcomes_url(self.folder, name))]
+        decided = storage.read_json(outcomes_file(self.folder, _DECIDED)) if self.one.decide is not None else []
+        exchanged = [row for name in files for row in storage.read_json(outcomes_file(self.folder, name))]
         return Counted(sums=sums_of([*exchanged, *decided]), outcomes=decided)
 
     @property
@@ -173,7 +174,7 @@ class OneRound:
         sent = [rows(part) for part in parts]
         if step.keeps is not None:
             kept = pa.concat_tables([step.keeps.empty_table(), *(one.kept for one in sent if one.kept is not None)])
-            storage.write_parquet(self._kept_url(step, ref.index), kept)
+            storage.write_parquet(self._kept_file(step, ref.index), kept)
         return pa.concat_tables([step.sends.empty_table(), *(one.rows for one in sent)])
 
     def _decide(self, decide: Callable[[Part], Decision], ref: ShardRef) -> dict[str, Any]:
@@ -182,7 +183,7 @@ class OneRound:
         known = {
             "replies": self._replies(ref, len(exchanges)),
             "kept": {
-                step.name: storage.read_parquet(self._kept_url(step, ref.index))
+                step.name: storage.read_parquet(self._kept_file(step, ref.index))
                 for step in exchanges
                 if step.keeps is not None
             },
@@ -209,7 +210,7 @@ class OneRound:
             spans = join_spans(read_spans(self.previous, shard), spans)
             removals = pa.concat_tables([read_removals(self.previous, shard), removals])
         if spans.num_rows:
-            storage.write_parquet(spans_url(self.folder, shard), spans)
+            storage.write_parquet(spans_file(self.folder, shard), spans)
         if removals.num_rows:
             write_removals(self.folder, shard, removals)
 
@@ -220,29 +221,29 @@ class OneRound:
         """The replies to a shard of the exchanges before a number, and of earlier levels of that one."""
         found = {}
         for place, step in enumerate(self.exchanges[: number + 1]):
-            urls = [
-                self._reply_url(_file(step, level), ref.index) for level in range(self._levels(step) + (place < number))
-            ]
-            if urls:
-                found[step.name] = pa.concat_tables(storage.read_parquet_if_exists(url, step.replies) for url in urls)
+            levels = range(self._levels(step) + (place < number))
+            files = [self._reply_file(_file(step, level), ref.index) for level in levels]
+            if files:
+                tables = [storage.read_parquet_if_exists(file, step.replies) for file in files]
+                found[step.name] = pa.concat_tables(tables)
         return found
 
     def _levels(self, step: Exchange) -> int:
         return self.level if step.refine is not None else 0
 
     def _write_replies(self, can_be_refined: bool, name: str, shard: int, replies: pa.Table) -> dict[str, int]:
-        storage.write_parquet(self._reply_url(name, shard), replies)
+        storage.write_parquet(self._reply_file(name, shard), replies)
         return {_CROWDED: pc.sum(replies[_CROWDED]).as_py() or 0} if can_be_refined else {}
 
     def _write_removals(self, shard: int, removals: pa.Table) -> dict[str, int]:
         write_removals(self.folder, shard, removal_table(removals, self.stage))
         return {_REMOVED: removals.num_rows}
 
-    def _reply_url(self, name: str, shard: int) -> str:
-        return storage.join(self.folder, name, f"{shard:06d}.parquet")
+    def _reply_file(self, name: str, shard: int) -> WorkFile:
+        return self.folder.file(name, f"{shard:06d}.parquet")
 
-    def _kept_url(self, step: Exchange, shard: int) -> str:
-        return storage.join(self.folder, f"kept-{step.name}", f"{shard:06d}.parquet")
+    def _kept_file(self, step: Exchange, shard: int) -> WorkFile:
+        return self.folder.file(f"kept-{step.name}", f"{shard:06d}.parquet")
 
 
 def sums_of(outcomes: list[Mapping[str, Any]]) -> Counter[str]:

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from finpile import storage
 from finpile.dedup.plan import Answer
 from finpile.documents.document import digest_bits
+from finpile.output.work_folder import WorkFile, WorkFolder
 from finpile.splitmix import GOLDEN
 from finpile.storage.sizes import num_partitions
 from finpile_pipelines.exchange.packed import SplitTable, packed_bytes, split_by_partition
@@ -61,7 +61,7 @@ class RequestReply(beam.PTransform):
         self,
         transport: Transport,
         refs: Sequence[ShardRef],
-        folder: str,
+        folder: WorkFolder,
         request: Request,
         *,
         work: float = 1.0,
@@ -77,8 +77,8 @@ class RequestReply(beam.PTransform):
 
     def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[Passed]:
         request, work, after, partitions = self._request, self._work, self._after, self._request.num_partitions
-        exchanged = storage.join(self._folder, f"exchange-{request.name}")
-        scratch = storage.join(exchanged, "scratch")
+        exchanged = self._folder / f"exchange-{request.name}"
+        scratch = exchanged / "scratch"
 
         def send(ref: ShardRef) -> PartitionedTables:
             return PartitionedTables(f"{ref.index:06d}", by_key(request.send(ref), request.key, partitions))
@@ -104,15 +104,15 @@ class RequestReply(beam.PTransform):
             answered | "Counts" >> beam.Map(_counts),
             answered | "Reply" >> beam.Map(_reply) | by_shard | "Write" >> beam.Map(write),
         )
-        gather = Gather(outcomes_url(self._folder, request.name), sum_of(request.tally), after=after)
+        gather = Gather(outcomes_file(self._folder, request.name), sum_of(request.tally), after=after)
         passed = outcomes | beam.Flatten() | gather
         _ = passed | RemoveFolder(exchanged)
         return passed
 
 
-def outcomes_url(folder: str, name: str) -> str:
+def outcomes_file(folder: WorkFolder, name: str) -> WorkFile:
     """The file with the counts of an exchange."""
-    return storage.join(folder, f"{name}.json")
+    return folder.file(f"{name}.json")
 
 
 def partitions_of(num_shards: int, shards_of_unit: int) -> int:

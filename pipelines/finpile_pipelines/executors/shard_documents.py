@@ -30,7 +30,6 @@ class ShardDocuments:
 
     scopes: tuple[str, ...]
     """The scope of the documents of each source entry."""
-    clean_folder: str
     removals: tuple[RemovalFolder, ...]
     takedowns: tuple[RemovalFolder, ...] = ()
     """Documents that no pass is given."""
@@ -63,11 +62,13 @@ class ShardDocuments:
         cuts = self.removals if "text" in reads else ()
         spans = [found for folder in cuts if (found := read_spans(folder, ref.index)).num_rows]
         names = _schema(reads, self.sees_removed).names
-        for first, batch in read_clean_rows(self.clean_folder, ref, wanted):
+        stored = [name for name in names if name in CLEAN_SCHEMA.names]
+        read = stored if "text" in stored or not reports else [*stored, "text"]
+        for first, batch in read_clean_rows(ref, wanted, read):
             if reports:
                 report_progress(batch.num_rows, batch["text"].nbytes)
             rows = np.arange(first, first + batch.num_rows, dtype=np.int32)
-            table = pa.Table.from_batches([batch]).select([name for name in names if name in CLEAN_SCHEMA.names])
+            table = pa.Table.from_batches([batch]).select(stored)
             for of_stage in spans:
                 at = table.schema.get_field_index("text")
                 table = table.set_column(at, table.field(at), cut_rows(table["text"].chunk(0), of_stage, first))

@@ -17,11 +17,11 @@ import apache_beam as beam
 
 from finpile import storage
 from finpile.dedup.plan import Counted, Inputs, Pass, Plan
-from finpile.output import stage_record
+from finpile.output.work_folder import WorkFolder
 from finpile_pipelines.exchange.passed import Passed
 from finpile_pipelines.exchange.tasks import After
 from finpile_pipelines.executors.groups import GroupsOverShards
-from finpile_pipelines.executors.one_round import OneRound, Tables, table_url
+from finpile_pipelines.executors.one_round import OneRound, Tables, table_file
 from finpile_pipelines.executors.shard_documents import ShardDocuments
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import ShardRef
@@ -43,7 +43,7 @@ class PlanOverShards:
     refs: tuple[ShardRef, ...]
     documents: ShardDocuments
     """Those that earlier stages left."""
-    folder: str
+    folder: WorkFolder
     engine: Engine
     sizes: Sizes
 
@@ -51,7 +51,7 @@ class PlanOverShards:
         """Runs all passes; returns the counts of the stage."""
         tables = self._tables()
         found: dict[str, list[Counted]] = {}
-        folders: list[str] = []
+        folders: list[WorkFolder] = []
         groups = self.plan.pipelines
         works = [sum(one.share * (1 + one.measures) for one in group) for group in groups]
         for number, (group, engine) in enumerate(zip(groups, self.engine.parts(*works), strict=True)):
@@ -64,7 +64,7 @@ class PlanOverShards:
                 folders.append(folder)
         return self.plan.counts(found, tables.opened)
 
-    def run_pass(self, one: Pass) -> str:
+    def run_pass(self, one: Pass) -> WorkFolder:
         """Runs one round of a pass alone; returns the folder with its removals and spans."""
         first = self._round(one, self.documents, self._tables())
         self._run(self.stage, self.engine, [_Unit(first)])
@@ -72,7 +72,7 @@ class PlanOverShards:
 
     def _together(
         self, label: str, engine: Engine, passes: Sequence[Pass], documents: ShardDocuments, tables: Tables
-    ) -> Iterator[tuple[str, list[Counted], str]]:
+    ) -> Iterator[tuple[str, list[Counted], WorkFolder]]:
         """Runs passes of one round each; yields name, counts and folder of those that ran."""
         units: list[_Unit] = []
         measuring: list[_Unit] = []
@@ -89,13 +89,13 @@ class PlanOverShards:
             mine = (ran for unit, ran in zip(units, counted, strict=True) if unit.round.one is one)
             rounds = [ran for ran in mine if ran is not None]
             if one.measures:
-                storage.remove_tree(self.folder_of(one, 2 if _has_cut(rounds) else 1))
+                self.folder_of(one, 2 if _has_cut(rounds) else 1).remove()
             if counted[number] is not None:
                 yield one.name, rounds, units[number].round.folder
 
     def _repeat(
         self, label: str, engine: Engine, passes: Sequence[Pass], documents: ShardDocuments, tables: Tables
-    ) -> Iterator[tuple[str, list[Counted], str]]:
+    ) -> Iterator[tuple[str, list[Counted], WorkFolder]]:
         """Runs the rounds of a pass, each as a pipeline, and one more that only counts."""
         (one,) = passes
         rounds: list[Counted] = []
@@ -106,10 +106,10 @@ class PlanOverShards:
             unit = _Unit(self._round(one, given, tables, number=number, previous=previous, measures=measures))
             rounds += [counted for counted in self._run(label, part, [unit]) if counted is not None]
             if measures or not _has_cut(rounds[-1:]):
-                storage.remove_tree(unit.round.folder)
+                unit.round.folder.remove()
                 break
             if previous is not None:
-                storage.remove_tree(previous)
+                previous.remove()
             previous = unit.round.folder
         yield one.name, rounds, previous or self.folder_of(one)
 
@@ -171,7 +171,7 @@ class PlanOverShards:
         tables: Tables,
         *,
         number: int = 1,
-        previous: str | None = None,
+        previous: WorkFolder | None = None,
         measures: bool = False,
     ) -> OneRound:
         return OneRound(
@@ -186,20 +186,21 @@ class PlanOverShards:
             tables=tables,
         )
 
-    def folder_of(self, one: Pass, number: int = 1) -> str:
+    def folder_of(self, one: Pass, number: int = 1) -> WorkFolder:
         """The folder of a round."""
-        return storage.join(self.folder, f"{one.name}-{number}" if number > 1 else one.name)
+        return self.folder / (f"{one.name}-{number}" if number > 1 else one.name)
 
     def _groups(self, unit: _Unit, engine: Engine) -> GroupsOverShards:
         return GroupsOverShards(unit.round, engine, self.sizes)
 
     def _tables(self) -> Tables:
         """Writes the tables that the plan reads."""
-        folder = storage.join(self.folder, "tables")
+        folder = self.folder / "tables"
         checksums = []
         for name, table in sorted(self.inputs.tables.items()):
-            storage.write_parquet(table_url(folder, name), table)
-            checksums.append((name, stage_record.file_record(folder, f"{name}.parquet").checksum))
+            file = table_file(folder, name)
+            storage.write_parquet(file, table)
+            checksums.append((name, file.seal()))
         return Tables(folder, tuple(checksums), self.plan.open)
 
 
@@ -233,7 +234,7 @@ class _Steps(beam.PTransform):
         return self._construct(pipeline)
 
 
-def _after(documents: ShardDocuments, folders: Sequence[str]) -> ShardDocuments:
+def _after(documents: ShardDocuments, folders: Sequence[WorkFolder]) -> ShardDocuments:
     return replace(documents, removals=(*documents.removals, *folders))
 
 

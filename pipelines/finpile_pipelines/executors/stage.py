@@ -86,7 +86,6 @@ def documents_of(context: Context) -> ShardDocuments:
     """The documents that earlier stages left."""
     return ShardDocuments(
         scopes=scopes_of(context.config),
-        clean_folder=context.clean_folder,
         removals=context.earlier_removals,
         takedowns=context.removal_folders.get(TAKEDOWN, ()),
     )

@@ -113,18 +113,23 @@ class Engine:
         self.run(label, construct)
 
     def run_tasks(
-        self, label: str, tasks: Iterable[Any], work: Callable[[Any], Mapping[str, Any]], url: str, note: str = ""
+        self,
+        label: str,
+        tasks: Iterable[Any],
+        work: Callable[[Any], Mapping[str, Any]],
+        file: storage.File,
+        note: str = "",
     ) -> list[dict[str, Any]]:
-        """Runs a pipeline that does `work` on each task; returns the outcomes, which it writes to the file `url`.
+        """Runs a pipeline that does `work` on each task; returns the outcomes, which it writes to `file`.
 
         Raises: as `run`.
         """
 
         def construct(pipeline: beam.Pipeline) -> None:
-            _ = pipeline | Tasks(tasks, note=note) | "Work" >> beam.Map(work) | Gather(url)
+            _ = pipeline | Tasks(tasks, note=note) | "Work" >> beam.Map(work) | Gather(file)
 
         self.run(label, construct)
-        outcomes: list[dict[str, Any]] = storage.read_json(url)
+        outcomes: list[dict[str, Any]] = storage.read_json(file)
         return outcomes
 
     def _watch_stage(self, label: str, progress: Progress) -> None:

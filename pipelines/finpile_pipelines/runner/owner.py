@@ -37,7 +37,7 @@ def owned(
 
     Raises: ConfigError if a job of an earlier run does not end.
     """
-    url = storage.join(layout.root, ".work", "run.json")
+    url = layout.run
     before = _read(url) if is_writable else None
     if before is None and not (engine.runs_jobs and is_writable):
         yield engine

@@ -17,7 +17,7 @@ from finpile.output.stage_record import StageRecord
 from finpile.plugins import stages
 from finpile_pipelines.corpus.ingest import FILES
 from finpile_pipelines.executors.incremental import Before
-from finpile_pipelines.shard_refs import FinishedFolder, ShardRef, shard_refs, shard_url
+from finpile_pipelines.shard_refs import FinishedFolder, ShardRef, shard_refs
 from finpile_pipelines.stage import removal_folders
 
 #: A file of a source entry as it was read: locator, bytes, version.
@@ -31,7 +31,7 @@ class Base:
     layout: Layout
     manifest: Mapping[str, Any]
     refs: tuple[ShardRef, ...]
-    """All clean shards, named by their URLs."""
+    """All clean shards."""
     files: tuple[tuple[FileIdentity, ...], ...]
     """All files that were read, by source entry."""
     records: Mapping[str, StageRecord]
@@ -63,9 +63,8 @@ class Base:
         """
         if damage := find_damage(self.layout, self.manifest, ("documents", "facts", "removed")):
             raise IntegrityError(f"{self.layout.root}: {damage[0]}: {remedy(self.layout)}")
-        folders = {ref.name.rpartition("/")[0] for ref in self.refs}
-        there = {storage.join(folder, name) for folder in folders for name in listed(folder)}
-        if any(shard_url("", ref.name) not in there for ref in self.refs):
+        there = {folder: set((folder / "documents").names()) for folder in {ref.folder for ref in self.refs}}
+        if any(f"{ref.name}.arrow" not in there[ref.folder] for ref in self.refs):
             raise _incomplete(self.layout)
 
     @property
@@ -104,19 +103,15 @@ class Base:
 
 
 def clean_shards(layout: Layout, manifest: Mapping[str, Any]) -> tuple[ShardRef, ...]:
-    """The clean shards of a snapshot, named by their URLs.
+    """The clean shards of a snapshot.
 
     Raises: FileNotFoundError if `.work` does not list them.
     """
     refs: list[ShardRef] = []
     for work in _works(layout, manifest):
         clean, read = (stage_record.files_of(work.work(stage)) for stage in ("clean", "ingest"))
-        tasks = storage.join(read, "tasks.json")
-        found = shard_refs(storage.read_json(tasks), len(refs))
-        refs += [
-            replace(ref, name=shard_url(clean, ref.name).removesuffix(".arrow"), places=layout.batch_places(ref.index))
-            for ref in found
-        ]
+        found = shard_refs(storage.read_json(read.file("tasks.json")), clean, len(refs))
+        refs += [replace(ref, places=layout.batch_places(ref.index)) for ref in found]
     return tuple(refs)
 
 
@@ -125,18 +120,10 @@ def _works(layout: Layout, manifest: Mapping[str, Any]) -> list[Layout]:
     return [layout.snapshot_work(snapshot) for snapshot in range(number_of(manifest) + 1)]
 
 
-def listed(folder: str) -> list[str]:
-    """The names in a folder; none if it does not exist."""
-    try:
-        return storage.list_folder(folder)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-
-
 def _files(works: list[Layout]) -> tuple[tuple[FileIdentity, ...], ...]:
     entries: list[list[FileIdentity]] = []
     for work in works:
-        read = storage.read_json(storage.join(stage_record.files_of(work.work("ingest")), FILES))
+        read = storage.read_json(stage_record.files_of(work.work("ingest")).file(FILES))
         found = [[(file[0], file[1], file[2]) for file in entry] for entry in read]
         entries = [[*before, *more] for before, more in zip(entries or [[]] * len(found), found, strict=True)]
     return tuple(map(tuple, entries))

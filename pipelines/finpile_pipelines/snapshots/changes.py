@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from finpile.storage.seals import Seal
+from finpile.output.work_folder import Seal, WorkFolder
 from finpile_pipelines.dedup.duplicate_chains import read_copies
 from finpile_pipelines.dedup.removals import read_removals, spans_of
 from finpile_pipelines.shard_refs import RemovalFolder
@@ -32,7 +32,7 @@ _SPANS = "spans"
 class Decisions:
     """What the dedup stages of one snapshot decided."""
 
-    final: str
+    final: WorkFolder
     """The folder with the final removals and the numbers of copies."""
     spans: Mapping[str, Sequence[RemovalFolder]]
     """The folders with the spans, by stage."""

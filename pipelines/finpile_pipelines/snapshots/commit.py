@@ -166,7 +166,7 @@ def forget_decisions(layout: Layout, number: int) -> None:
     for snapshot in range(number):
         work = layout.snapshot_work(snapshot)
         for name in (*stages.dedup_stages(), stages.DEDUPLICATED):
-            storage.remove_tree(work.work(name))
+            work.work(name).remove()
 
 
 def _stage(

@@ -22,7 +22,6 @@ from finpile.output import stage_record
 from finpile.output.layout import Layout, added_part, rewritten_part, values_in_path
 from finpile.output.published_files import PublishedFile
 from finpile.plugins import stages
-from finpile.storage import seals
 from finpile_pipelines.corpus.split import (
     Parts,
     Selection,
@@ -107,12 +106,12 @@ def _before(base: Base) -> Decisions:
 
 
 def _after(context: Context) -> Decisions:
-    names = [f"{kind}/{name}" for kind in _FINAL for name in storage.list_files(storage.join(context.folder, kind))]
+    names = [f"{kind}/{name}" for kind in _FINAL for name in (context.folder / kind).names()]
     found = {name: record.seals for name, record in context.records.items() if stages.find(name).is_dedup}
     return Decisions(
         final=context.folder,
         spans=context.removal_folders,
-        seals={**found, "split": seals.seals_of(context.folder, names)},
+        seals={**found, "split": context.folder.seals(names)},
     )
 
 
@@ -148,17 +147,17 @@ NAMED = pa.schema([pa.field(name, pa.string()) for name in _NAMES])
 
 def _changed_documents(context: Context, refs: Sequence[ShardRef], changes: Changes) -> pa.Table:
     """`id`, `dataset` and `source` of the changed rows."""
-    clean_folder, folder, rows_of = context.clean_folder, context.folder, changes.rows
+    rows_of = changes.rows
     if not refs:
         return NAMED.empty_table()
 
     def names(ref: ShardRef) -> dict[str, Any]:
-        tables = [pa.Table.from_batches([batch]).select(_NAMES) for batch in read_clean(clean_folder, ref.name)]
+        tables = [pa.Table.from_batches([batch]).select(_NAMES) for batch in read_clean(ref, _NAMES)]
         table = pa.concat_tables(tables).take(pa.array(rows_of[ref.index]))
         return {"shard": ref.index, "documents": table.to_pylist()}
 
-    url = storage.join(folder, "changed.json")
-    outcomes = context.engine.run_tasks("split: changed", refs, names, url, "changed")
+    file = context.folder.file("changed.json")
+    outcomes = context.engine.run_tasks("split: changed", refs, names, file, "changed")
     return pa.Table.from_pylist([row for outcome in outcomes for row in outcome["documents"]], schema=NAMED)
 
 
@@ -183,14 +182,14 @@ def _rewrite(
     tasks = [entry["path"] for entry in entries["documents"] if (entry["dataset"], entry["source"]) in rows]
     tasks += [entry["path"] for entry in entries["ledger"] if entry["stage"] in dedup]
     early = [entry["path"] for entry in entries["ledger"] if entry["stage"] not in dedup and len(taken_down)]
-    target, url = context.layout, storage.join(context.folder, "rewritten.json")
+    target, results = context.layout, context.folder.file("rewritten.json")
     files = [(base.published[path], base.published.facts_of(path)) for path in (*tasks, *early)]
 
     def rewrite(task: tuple[PublishedFile, PublishedFile | None]) -> dict[str, Any]:
         file, facts = task
         return _without(file, facts, target, taken_down if file.path in early else ids, number)
 
-    outcomes = context.engine.run_tasks("split: rewrite", files, rewrite, url, "rewrite")
+    outcomes = context.engine.run_tasks("split: rewrite", files, rewrite, results, "rewrite")
     return {outcome["path"]: outcome["files"] for outcome in outcomes if outcome["files"] is not None}
 
 

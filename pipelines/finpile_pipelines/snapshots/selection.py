@@ -13,13 +13,16 @@ import pyarrow.compute as pc
 from finpile import storage
 from finpile.counts.stages import EARLY, Counts, Label, StageCounts
 from finpile.counts.texts import TextCounts
-from finpile.documents.document import text_views
+from finpile.documents.document import CLEAN_SCHEMA, text_views
 from finpile.documents.ledger import LEDGER_SCHEMA, count_removed
 from finpile.output.takedowns import TAKEDOWN, TAKEDOWN_SCHEMA, Wanted, read_list, takedown_rows
+from finpile.output.work_folder import WorkFile, WorkFolder
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import ShardRef, read_clean_rows
 from finpile_pipelines.snapshots.base import Base
+
+_WITHOUT_TEXT = [name for name in CLEAN_SCHEMA.names if name != "text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +40,11 @@ class Selection:
 def select(base: Base, engine: Engine, wanted: Wanted, why: str, known: pa.Table) -> Selection:
     """The wanted documents of a snapshot, without those that are `known` to be taken down."""
     number = base.number + 1
-    scratch = storage.join(base.layout.snapshot_work(number).root, "selection")
+    scratch = WorkFolder(base.layout.snapshot_work(number).root) / "selection"
     find = _Find(wanted, why, number, frozenset(known["id"].to_pylist()), scratch)
-    outcomes = engine.run_tasks("select", base.refs, find.in_shard, storage.join(scratch, "found.json"), "select")
+    outcomes = engine.run_tasks("select", base.refs, find.in_shard, scratch.file("found.json"), "select")
     shards = [one["shard"] for one in outcomes if one["found"]]
-    tables = [read_list(find.url(shard)) for shard in sorted(shards)]
+    tables = [read_list(find.file(shard)) for shard in sorted(shards)]
     early = _EarlyLedger(base)
     rows = pa.concat_tables(
         [TAKEDOWN_SCHEMA.empty_table(), *tables, early.find(wanted, why, number, find.known)]
@@ -57,7 +60,7 @@ def select(base: Base, engine: Engine, wanted: Wanted, why: str, known: pa.Table
             texts.add(label, identifier, text)
             changes.change("clean", label, Counts(text_bytes=len(text)), -1)
     changes.merge(texts.counts, -1)
-    storage.remove_tree(scratch)
+    scratch.remove()
     return Selection(rows=rows, changes=changes)
 
 
@@ -69,13 +72,13 @@ class _Find:
     why: str
     number: int
     known: frozenset[str]
-    scratch: str
+    scratch: WorkFolder
 
     def in_shard(self, ref: ShardRef) -> dict[str, Any]:
         """Writes the wanted documents of a shard, if there are any."""
         tables = []
-        for first, batch in read_clean_rows("", ref, None):
-            documents = pa.Table.from_batches([batch]).drop_columns(["text"])
+        for first, batch in read_clean_rows(ref, None, _WITHOUT_TEXT):
+            documents = pa.Table.from_batches([batch])
             report_progress(batch.num_rows, documents.nbytes)
             documents = documents.append_column(
                 "row", pa.array(np.arange(first, first + batch.num_rows, dtype=np.int32))
@@ -84,11 +87,11 @@ class _Find:
             tables.append(takedown_rows(_without(chosen, self.known), self.why, self.number, ref.index))
         found = pa.concat_tables([TAKEDOWN_SCHEMA.empty_table(), *tables])
         if found.num_rows:
-            storage.write_parquet(self.url(ref.index), found, durable=False)
+            storage.write_parquet(self.file(ref.index), found, durable=False)
         return {"shard": ref.index, "found": found.num_rows}
 
-    def url(self, shard: int) -> str:
-        return storage.join(self.scratch, f"{shard:06d}.parquet")
+    def file(self, shard: int) -> WorkFile:
+        return self.scratch.file(f"{shard:06d}.parquet")
 
 
 class _EarlyLedger:
@@ -136,7 +139,7 @@ def _texts(base: Base, rows: pa.Table) -> Iterator[tuple[str, Label, bytes]]:
     """The id, dataset and source, and text of documents of one shard."""
     ref = base.refs[rows["shard"][0].as_py()]
     wanted = rows["row"].to_numpy()
-    for first, batch in read_clean_rows("", ref, wanted):
+    for first, batch in read_clean_rows(ref, wanted):
         mine = wanted[(wanted >= first) & (wanted < first + batch.num_rows)]
         part = pa.Table.from_batches([batch]).take(pa.array(mine - first)).combine_chunks()
         owners = (part[name].to_pylist() for name in ("id", "dataset", "source"))

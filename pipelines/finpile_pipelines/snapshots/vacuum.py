@@ -35,13 +35,14 @@ from finpile.output.published_files import PublishedFile, PublishedFiles
 from finpile.output.snapshots import BUILD, load_snapshot, number_of, numbers
 from finpile.output.stage_record import FileRecord, file_record
 from finpile.output.takedowns import TAKEDOWN, read_takedowns, without_texts
+from finpile.output.work_folder import WorkFolder
 from finpile.plugins import stages
 from finpile_pipelines.corpus.ingest import FILES
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.runner.owner import owned
-from finpile_pipelines.shard_refs import ShardRef, read_clean, shard_url, write_shard
-from finpile_pipelines.snapshots.base import Base, listed
+from finpile_pipelines.shard_refs import ShardRef, read_clean, write_shard
+from finpile_pipelines.snapshots.base import Base
 from finpile_pipelines.snapshots.commit import finish, forget_decisions, read_plan, write_plan
 
 _I32 = npt.NDArray[np.int32]
@@ -105,7 +106,7 @@ def vacuum(out: str, engine: Engine, *, keep: int = 1, dry_run: bool = False) ->
         if storage.exists(layout.delta):
             delta.make(layout)
         _seal_again(layout, number_of(manifest))
-        storage.remove_tree(layout.work("vacuum"))
+        storage.remove_tree(layout.vacuum_work)
     return Vacuumed(**{**asdict(found), "rewritten": sorted(rewritten)})
 
 
@@ -146,33 +147,40 @@ def _has_tokens(manifest: Mapping[str, Any]) -> bool:
 def _unread(layout: Layout, current: int) -> list[str]:
     """Files of `.work` that no later snapshot reads, relative to OUT; those of a snapshot that was begun included."""
     found: list[str] = []
-    for number in (BUILD, *map(int, listed(layout.snapshots_work))):
+    for number in (BUILD, *map(int, _listed(layout.snapshots_work))):
         work, prefix = layout.snapshot_work(number), f".work/snapshots/{number:06d}/" if number else ""
         if number > current:
             found += [f"{prefix}{path}" for path in storage.list_files(work.root)]
             continue
         for name in stages.names():
             read = _read_later(work.work(name), name, number == current)
-            paths = storage.list_files(work.work(name))
+            paths = work.work(name).names()
             found += [f"{prefix}.work/{name}/{path}" for path in paths if not path.startswith(read)]
         if number:
             found += [f"{prefix}{path}" for path in storage.list_files(work.root) if not path.startswith(".work/")]
     return found
 
 
-def _read_later(folder: str, stage: str, is_current: bool) -> tuple[str, ...]:
+def _read_later(folder: WorkFolder, stage: str, is_current: bool) -> tuple[str, ...]:
     """The beginnings of the names of files that a later snapshot reads in the folder of a stage."""
     is_decided = is_current and stage in (*stages.dedup_stages(), stages.DEDUPLICATED)
     record = stage_record.load_stage(folder) if is_decided or stage in _READ_LATER else None
     if record is None:
         return ()
-    run = stage_record.run_folder("", record.fingerprint).removeprefix("/")
+    run = stage_record.run_name(record.fingerprint)
     return (*(f"{run}/{name}" for name in _READ_LATER.get(stage, ("",))), *_RECORDS)
+
+
+def _listed(url: str) -> list[str]:
+    try:
+        return storage.list_folder(url)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
 
 
 def _shards_with(layout: Layout, manifest: Mapping[str, Any], takedowns: pa.Table) -> list[tuple[ShardRef, _I32]]:
     """The clean shards that have the documents, and their rows there. Raises: ConfigError if `.work` is incomplete."""
-    if not storage.exists(layout.work("clean")):
+    if not storage.exists(layout.work("clean").url):
         return []  # `.work` was deleted
     refs = {ref.index: ref for ref in Base.of(layout, manifest).refs}
     rows: dict[int, list[int]] = {}
@@ -185,8 +193,8 @@ def _shards_with(layout: Layout, manifest: Mapping[str, Any], takedowns: pa.Tabl
 def _blank_shard(root: str, task: tuple[ShardRef, _I32]) -> dict[str, Any]:
     ref, rows = task
     batches: list[pa.RecordBatch] = []
-    url, first, is_changed = shard_url("", ref.name), 0, False
-    for batch in read_clean("", ref.name):
+    first, is_changed = 0, False
+    for batch in read_clean(ref):
         mask = np.isin(np.arange(first, first + batch.num_rows), rows)
         first += batch.num_rows
         table = pa.Table.from_batches([batch])
@@ -195,15 +203,15 @@ def _blank_shard(root: str, task: tuple[ShardRef, _I32]) -> dict[str, Any]:
         batches += blank.combine_chunks().to_batches() if blank.num_rows else [batch]
     report_progress(first, 0)
     if is_changed:
-        write_shard("", ref.name, CLEAN_SCHEMA, batches)
-    return {"path": url.removeprefix(f"{root.rstrip('/')}/"), "rewritten": is_changed}
+        write_shard(ref.file, CLEAN_SCHEMA, batches)
+    return {"path": ref.file.url.removeprefix(f"{root.rstrip('/')}/"), "rewritten": is_changed}
 
 
 def _write_blank(
     layout: Layout, manifest: Mapping[str, Any], engine: Engine, numbers_kept: Sequence[int], ids: pa.ChunkedArray
 ) -> None:
     """Writes blank copies of the files of earlier snapshots with texts of documents, and the plan to put them there."""
-    storage.remove_tree(layout.work("vacuum"))
+    storage.remove_tree(layout.vacuum_work)
     current = recorded_files(manifest)
     earlier = [PublishedFiles(layout, load_snapshot(layout, number)).below(*VERSIONED) for number in numbers_kept]
     files = {file.path: file for found in earlier for file in found if file.path not in current}
@@ -212,11 +220,11 @@ def _write_blank(
         for path, file in sorted(files.items())
         if len(ids) and not path.startswith(f"removed/stage={TAKEDOWN}/")
     ]
-    url = storage.join(layout.work("vacuum"), "records.json")
+    url = storage.join(layout.vacuum_work, "records.json")
     written = _run(layout, engine, tasks, _write_blank_file, "vacuum: files", url)
     records = [outcome["record"] for outcome in (storage.read_json(url) if tasks else []) if outcome["rewritten"]]
     if written:
-        write_plan(storage.join(layout.work("vacuum"), _PLAN), {"records": records})
+        write_plan(storage.join(layout.vacuum_work, _PLAN), {"records": records})
 
 
 def _write_blank_file(root: str, task: tuple[PublishedFile, pa.Array]) -> dict[str, Any]:
@@ -231,7 +239,7 @@ def _write_blank_file(root: str, task: tuple[PublishedFile, pa.Array]) -> dict[s
     report_progress(table.num_rows, table.nbytes)
     if blank.equals(table):
         return done
-    work = Layout(root).work("vacuum")
+    work = Layout(root).vacuum_work
     storage.write_parquet(storage.join(work, file.path), blank)
     return {**done, "rewritten": True, "record": asdict(file_record(work, file.path, blank.num_rows))}
 
@@ -239,7 +247,7 @@ def _write_blank_file(root: str, task: tuple[PublishedFile, pa.Array]) -> dict[s
 def _replace_by_blank(layout: Layout) -> list[str]:
     """Puts blank files in the place of published ones, and their records into the manifests, if there is a plan for it;
     returns their paths."""
-    work = layout.work("vacuum")
+    work = layout.vacuum_work
     plan = read_plan(storage.join(work, _PLAN))
     if plan is None:
         return []
@@ -279,7 +287,7 @@ def _run(
     """Runs tasks on the workers; their outcomes are at `url`. Returns the paths of the files that were rewritten."""
     if not tasks:
         return []
-    root, target = layout.root, url or storage.join(layout.work("vacuum"), "outcomes.json")
+    root, target = layout.root, url or storage.join(layout.vacuum_work, "outcomes.json")
     outcomes = engine.run_tasks(name, tasks, partial(work, root), target, "blank")
     return [outcome["path"] for outcome in outcomes if outcome["rewritten"]]
 

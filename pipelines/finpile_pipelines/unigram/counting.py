@@ -15,6 +15,7 @@ import pyarrow as pa
 from finpile_tokenizer import PretokenCounts, count_pretokens
 
 from finpile import storage
+from finpile.output.work_folder import WorkFile, WorkFolder
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, split_by_partition
 from finpile_pipelines.exchange.tasks import After, Gather, Tasks
 from finpile_pipelines.progress import report_part, report_progress
@@ -65,7 +66,7 @@ class Chunk:
 
 
 def count_texts(run: TrainingRun, texts: TrainingTexts) -> list[Chunk]:
-    """Writes the counts of each chunk to `chunk_url`. Returns the chunks that have text, in ascending order."""
+    """Writes the counts of each chunk to `chunk_file`. Returns the chunks that have text, in ascending order."""
     domains = {domain.label: domain for domain in texts.domains}
     labels = {
         domain.first_chunk + index: domain.label for domain in texts.domains for index in range(domain.num_chunks)
@@ -75,7 +76,7 @@ def count_texts(run: TrainingRun, texts: TrainingTexts) -> list[Chunk]:
     def write(group: tuple[int, pa.Table]) -> dict[str, Any]:
         number, table = group
         counts = merge_counts(table)
-        write_counts(chunk_url(folder, number), counts)
+        write_counts(chunk_file(folder, number), counts)
         return {
             "number": number,
             "label": labels[number],
@@ -93,7 +94,7 @@ def count_texts(run: TrainingRun, texts: TrainingTexts) -> list[Chunk]:
             tasks = Tasks(texts.files, 0.2, sizes, note="sizes of chunks")
             measured = pipeline | "Measured" >> tasks | "Measure" >> beam.FlatMap(_measure_file, split)
             chosen = measured | beam.CombinePerKey(AddBucketSizes()) | "Choose" >> beam.Map(edges_to_json, split)
-            gathered = chosen | "GatherEdges" >> Gather(run.url("edges.json"), edges_from_json)
+            gathered = chosen | "GatherEdges" >> Gather(run.folder.file("edges.json"), edges_from_json)
             chosen_edges = gathered | "Edges" >> beam.Map(lambda passed: passed.summary)
             edges, after = beam.pvalue.AsSingleton(chosen_edges), After(gathered)
         exchange = ExchangeByPartition(run.engine.exchange_transport, run.exchange_folder, "ByChunk", 0.2 / len(labels))
@@ -106,9 +107,9 @@ def count_texts(run: TrainingRun, texts: TrainingTexts) -> list[Chunk]:
     return sorted(chunks, key=lambda chunk: chunk.number)
 
 
-def chunk_url(folder: str, number: int) -> str:
+def chunk_file(folder: WorkFolder, number: int) -> WorkFile:
     """The URL of a chunk's counts."""
-    return storage.join(folder, "counts", f"{number:06d}.parquet")
+    return folder.file("counts", f"{number:06d}.parquet")
 
 
 def counts_table(counts: PretokenCounts) -> pa.Table:
@@ -125,14 +126,14 @@ def merge_counts(table: pa.Table) -> PretokenCounts:
     return parts[0].merge(parts[1:])
 
 
-def write_counts(url: str, counts: PretokenCounts) -> None:
+def write_counts(file: storage.File, counts: PretokenCounts) -> None:
     """Writes the counts to a Parquet file."""
-    storage.write_parquet(url, counts_table(counts))
+    storage.write_parquet(file, counts_table(counts))
 
 
-def read_counts(url: str) -> PretokenCounts:
+def read_counts(file: storage.File) -> PretokenCounts:
     """Reads a file that `write_counts` wrote."""
-    table = storage.read_parquet(url)
+    table = storage.read_parquet(file)
     return PretokenCounts(
         pretokens=table["pretoken"].combine_chunks().cast(pa.large_binary()),
         frequencies=own_array(table["frequency"]),

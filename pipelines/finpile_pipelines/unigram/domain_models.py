@@ -18,9 +18,10 @@ from finpile.documents.digest import add, from_hex, to_hex
 from finpile.errors import IntegrityError
 from finpile.output.layout import Layout
 from finpile.output.stage_record import files_of, fingerprint
+from finpile.output.work_folder import WorkFile, WorkFolder
 from finpile.version import __version__
 from finpile_pipelines.unigram.run import TrainingRun
-from finpile_pipelines.unigram.split_merge import ChunkModel, domain_url, read_model, write_model
+from finpile_pipelines.unigram.split_merge import ChunkModel, domain_file, read_model, write_model
 from finpile_pipelines.unigram.texts import Domain, Label, TrainingTexts
 
 _STAGE, _FOLDER = "tokenizer", "domains"
@@ -30,16 +31,16 @@ _STAGE, _FOLDER = "tokenizer", "domains"
 class DomainModels:
     """The models that one build keeps in its folder, and takes from that of another one."""
 
-    folder: str
+    folder: WorkFolder
     keys: Mapping[Label, str]
     """Of each domain: equal for equal texts, settings and versions."""
-    earlier: str | None = None
+    earlier: WorkFolder | None = None
     """The folder of the other build."""
 
     @classmethod
     def of(
         cls,
-        folder: str,
+        folder: WorkFolder,
         config: CorpusConfig,
         documents: Sequence[Mapping[str, Any]],
         texts: TrainingTexts,
@@ -58,36 +59,43 @@ class DomainModels:
             for label, digest in digests.items()
         }
         try:
-            earlier = None if whole is None else storage.join(files_of(whole.work(_STAGE)), _FOLDER)
+            earlier = None if whole is None else files_of(whole.work(_STAGE)) / _FOLDER
         except FileNotFoundError:
             earlier = None
-        return cls(storage.join(folder, _FOLDER), keys, earlier)
+        return cls(folder / _FOLDER, keys, earlier)
 
     def take(self, run: TrainingRun, texts: TrainingTexts) -> list[ChunkModel]:
         """Copies the models of domains that the other build has into the run's folder; returns those of their chunks.
 
         After an interruption they are those of the interrupted run: it counted the texts of the other domains alone.
         """
-        url = run.url("taken.json")
-        if not storage.is_file(url):
-            found = [self._take(run, texts, domain) for domain in texts.domains] if self.earlier else []
-            storage.write_json(url, [row for rows in found for row in rows])
-        return [ChunkModel.from_json(row) for row in storage.read_json(url)]
+        taken, earlier = run.folder.file("taken.json"), self.earlier
+        if not taken.exists():
+            found = [] if earlier is None else [self._take(earlier, run, texts, domain) for domain in texts.domains]
+            storage.write_json(taken, [row for rows in found for row in rows])
+        return [ChunkModel.from_json(row) for row in storage.read_json(taken)]
 
-    def _take(self, run: TrainingRun, texts: TrainingTexts, domain: Domain) -> list[dict[str, Any]]:
-        url = storage.join(str(self.earlier), self.keys[domain.label])
+    def _take(
+        self, earlier: WorkFolder, run: TrainingRun, texts: TrainingTexts, domain: Domain
+    ) -> list[dict[str, Any]]:
+        rows_file, model_file = _files(earlier, self.keys[domain.label])
         try:
-            rows, model = storage.read_json(f"{url}.json"), read_model(f"{url}.parquet")
+            rows, model = storage.read_json(rows_file), read_model(model_file)
         except (FileNotFoundError, IntegrityError):  # it is trained then
             return []
-        write_model(domain_url(run, texts, domain.label), model)
+        write_model(domain_file(run, texts, domain.label), model)
         return [{**row, "chunk": row["chunk"] + domain.first_chunk} for row in rows]
 
     def keep(self, run: TrainingRun, texts: TrainingTexts, models: Sequence[ChunkModel]) -> None:
         """Keeps the models of all domains of a training, with what is known of their chunks; called after the merge."""
         first = {domain.label: domain.first_chunk for domain in texts.domains}
         for label, chunks in groupby(models, lambda model: model.chunk.label):
-            url = storage.join(self.folder, self.keys[label])
+            rows_file, model_file = _files(self.folder, self.keys[label])
             rows = [model.to_json() for model in chunks]
-            write_model(f"{url}.parquet", read_model(domain_url(run, texts, label)))
-            storage.write_json(f"{url}.json", [{**row, "chunk": row["chunk"] - first[label]} for row in rows])
+            write_model(model_file, read_model(domain_file(run, texts, label)))
+            storage.write_json(rows_file, [{**row, "chunk": row["chunk"] - first[label]} for row in rows])
+
+
+def _files(folder: WorkFolder, key: str) -> tuple[WorkFile, WorkFile]:
+    """What is known of the chunks of a domain, and its model."""
+    return folder.file(f"{key}.json"), folder.file(f"{key}.parquet")

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from finpile import storage
 from finpile.errors import InputError
+from finpile.output.work_folder import WorkFolder
 from finpile.tokens.tokenizer_files import load_tokenizer
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_progress
@@ -35,21 +36,21 @@ class HeldOut:
     """From the probability of the text, which is the sum over all its segmentations."""
 
 
-def evaluate(engine: Engine, files: Sequence[TextFile], tokenizer_url: str, folder: str) -> list[HeldOut]:
+def evaluate(engine: Engine, files: Sequence[TextFile], tokenizer_url: str, folder: WorkFolder) -> list[HeldOut]:
     """Evaluates the tokenizer of `tokenizer_url` on each domain of the files; the last row is the total of all texts.
 
     Raises: InputError if the files hold no text.
     """
-    url = storage.join(folder, "held_out.json")
+    file = folder.file("held_out.json")
 
     def construct(pipeline: beam.Pipeline) -> None:
-        _ = pipeline | Tasks(files) | "Evaluate" >> beam.FlatMap(_evaluate_file, tokenizer_url) | Gather(url)
+        _ = pipeline | Tasks(files) | "Evaluate" >> beam.FlatMap(_evaluate_file, tokenizer_url) | Gather(file)
 
     engine.run("tokenizer: held out", construct)
     by_label: defaultdict[Label, list[dict[str, Any]]] = defaultdict(list)
-    for row in storage.read_json(url):
+    for row in storage.read_json(file):
         by_label[row["dataset"], row["source"]].append(row)
-    storage.remove_tree(url)
+    file.remove()
     domains = {label: rows for label, rows in sorted(by_label.items()) if sum(row["bytes"] for row in rows)}
     if not domains:
         raise InputError(NO_TEXT)

@@ -22,10 +22,11 @@ from finpile_tokenizer.training.prune import best_path_counts, removal_losses
 from finpile_tokenizer.training.state import TrainingState
 
 from finpile import storage
+from finpile.output.work_folder import WorkFile, WorkFolder
 from finpile_pipelines.exchange.tasks import Tasks
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.unigram.counting import own_array, read_counts
-from finpile_pipelines.unigram.partitions import Partition, partition_url
+from finpile_pipelines.unigram.partitions import Partition, partition_file
 from finpile_pipelines.unigram.run import StepEvent, TrainingRun
 
 Int64s: TypeAlias = npt.NDArray[np.int64]
@@ -36,19 +37,19 @@ _LATTICE_SCHEMA = pa.schema([("longest_piece_at", pa.large_list(pa.int32())), ("
 
 def write_lattices(run: TrainingRun, partitions: Sequence[Partition], pieces: pa.LargeBinaryArray) -> None:
     """Finds and writes the lattices of each partition over `pieces`. Runs once per training."""
-    folder, pieces_url = run.folder, run.url("pieces.parquet")
+    folder, pieces_file = run.folder, run.folder.file("pieces.parquet")
     narrow, num_threads = run.narrowed(len(partitions))
-    storage.write_parquet(pieces_url, pa.table({"piece": pieces}))
+    storage.write_parquet(pieces_file, pa.table({"piece": pieces}))
 
     def find(partition: Partition) -> dict[str, Any]:
-        all_pieces = storage.read_parquet(pieces_url)["piece"].combine_chunks()
-        counts = read_counts(partition_url(folder, partition.number))
+        all_pieces = storage.read_parquet(pieces_file)["piece"].combine_chunks()
+        counts = read_counts(partition_file(folder, partition.number))
         lattices = find_lattices(counts, all_pieces, num_threads)
         longest_piece_at = pa.LargeListArray.from_arrays(
             pa.array(lattices.offsets), pa.array(lattices.longest_piece_at)
         )
         batch = pa.record_batch([longest_piece_at, pa.array(lattices.frequencies)], schema=_LATTICE_SCHEMA)
-        storage.write_ipc(_lattices_url(folder, partition.number), _LATTICE_SCHEMA, [batch])
+        storage.write_ipc(_lattices_file(folder, partition.number), _LATTICE_SCHEMA, [batch])
         report_progress(0, partition.num_bytes)
         return {"number": partition.number}
 
@@ -59,8 +60,8 @@ def write_lattices(run: TrainingRun, partitions: Sequence[Partition], pieces: pa
     narrow.step("lattices", construct, lambda rows: f"{len(pieces):,} pieces")
 
 
-def _read_lattices(folder: str, number: int, prefix_links: npt.NDArray[np.int32]) -> Lattices:
-    (batch,) = storage.read_ipc(_lattices_url(folder, number))
+def _read_lattices(folder: WorkFolder, number: int, prefix_links: npt.NDArray[np.int32]) -> Lattices:
+    (batch,) = storage.read_ipc(_lattices_file(folder, number))
     longest_piece_at = batch["longest_piece_at"]
     return Lattices(
         offsets=own_array(longest_piece_at.offsets),
@@ -70,8 +71,8 @@ def _read_lattices(folder: str, number: int, prefix_links: npt.NDArray[np.int32]
     )
 
 
-def _lattices_url(folder: str, number: int) -> str:
-    return storage.join(folder, "lattices", f"{number:06d}.arrow")
+def _lattices_file(folder: WorkFolder, number: int) -> WorkFile:
+    return folder.file("lattices", f"{number:06d}.arrow")
 
 
 class PartitionedText:
@@ -95,7 +96,7 @@ class PartitionedText:
         self._num_steps = 0
         self._numbers = np.arange(len(pieces))
         self._lattices, self._places = _own_lattices(pieces)
-        storage.write_parquet(run.url("prefix_links.parquet"), pa.table({"link": self._lattices.prefix_links}))
+        storage.write_parquet(run.folder.file("prefix_links.parquet"), pa.table({"link": self._lattices.prefix_links}))
 
     def expectation(self, state: TrainingState) -> Expectation:
         """See `TrainingText`."""
@@ -113,20 +114,24 @@ class PartitionedText:
 
     def _ask(self, question: Question, state: TrainingState) -> tuple[Int64s, float]:
         """The counts of the state's pieces and the log likelihood of all text, which is 0 for `prune`."""
-        run, state_url, sum_url = self._run, self._run.url("state.parquet"), self._run.url("sum.parquet")
+        run, state_file, sum_file = (
+            self._run,
+            self._run.folder.file("state.parquet"),
+            self._run.folder.file("sum.parquet"),
+        )
         run.listen(StepEvent(question, "running"))
-        storage.write_parquet(state_url, pa.table({"number": state.numbers, "log_prob": state.log_probs}))
+        storage.write_parquet(state_file, pa.table({"number": state.numbers, "log_prob": state.log_probs}))
         narrow, num_threads = run.narrowed(len(self._partitions))
         engine = narrow.engine.part(*self._work_of_step(state))
-        answer = _Answering(question, run.folder, state_url, scale_for(self.num_bytes), num_threads)
+        answer = _Answering(question, run.folder, state_file, scale_for(self.num_bytes), num_threads)
 
         def construct(pipeline: beam.Pipeline) -> None:
             tasks = Tasks(self._partitions, sizes=[partition.num_bytes for partition in self._partitions])
             answers = pipeline | tasks | "Answer" >> beam.ParDo(answer)
-            _ = answers | beam.CombineGlobally(AddAnswers()) | "Write" >> beam.Map(_write_sum, sum_url)
+            _ = answers | beam.CombineGlobally(AddAnswers()) | "Write" >> beam.Map(_write_sum, sum_file)
 
         engine.run(f"tokenizer: {question}", construct)
-        table = storage.read_parquet(sum_url)
+        table = storage.read_parquet(sum_file)
         return own_array(table["count"]), float(table.schema.metadata[_LOG_LIKELIHOOD])
 
     def _work_of_step(self, state: TrainingState) -> tuple[float, float]:
@@ -142,16 +147,18 @@ _Answer: TypeAlias = tuple[dict[int, float], Int64s | None]
 class _Answering(beam.DoFn):
     """Computes a partition's summand: its log likelihood, keyed by its number, and the counts of the state's pieces."""
 
-    def __init__(self, question: Question, folder: str, state_url: str, scale: float, num_threads: int) -> None:
+    def __init__(
+        self, question: Question, folder: WorkFolder, state_file: WorkFile, scale: float, num_threads: int
+    ) -> None:
         self._question = question
         self._folder = folder
-        self._state_url = state_url
+        self._state_file = state_file
         self._scale = scale
         self._num_threads = num_threads
 
     def process(self, partition: Partition) -> Iterable[_Answer]:
-        prefix_links = own_array(storage.read_parquet(storage.join(self._folder, "prefix_links.parquet"))["link"])
-        state = storage.read_parquet(self._state_url)
+        prefix_links = own_array(storage.read_parquet(self._folder.file("prefix_links.parquet"))["link"])
+        state = storage.read_parquet(self._state_file)
         kept = np.zeros(len(prefix_links), np.bool_)
         kept[state["number"].to_numpy()] = True
         log_probs = own_array(state["log_prob"])
@@ -189,9 +196,9 @@ class AddAnswers(beam.CombineFn):
         return math.fsum(total[0].values()), total[1]
 
 
-def _write_sum(total: tuple[float, Int64s], url: str) -> None:
+def _write_sum(total: tuple[float, Int64s], file: WorkFile) -> None:
     metadata = {_LOG_LIKELIHOOD: repr(total[0]).encode()}
-    storage.write_parquet(url, pa.table({"count": total[1]}).replace_schema_metadata(metadata))
+    storage.write_parquet(file, pa.table({"count": total[1]}).replace_schema_metadata(metadata))
 
 
 def _own_lattices(pieces: pa.LargeBinaryArray) -> tuple[Lattices, Int64s]:

@@ -10,11 +10,11 @@ import numpy.typing as npt
 import pyarrow as pa
 from finpile_tokenizer import MAX_PRETOKEN_BYTES
 
-from finpile import storage
+from finpile.output.work_folder import WorkFile, WorkFolder
 from finpile.splitmix import GOLDEN
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, by_range, split_by_partition
 from finpile_pipelines.exchange.tasks import Tasks
-from finpile_pipelines.unigram.counting import Chunk, chunk_url, counts_table, merge_counts, read_counts, write_counts
+from finpile_pipelines.unigram.counting import Chunk, chunk_file, counts_table, merge_counts, read_counts, write_counts
 from finpile_pipelines.unigram.run import TrainingRun
 
 #: Text bytes of one partition, of which about half are distinct pretokens. A worker needs about 10 bytes of memory per
@@ -46,13 +46,13 @@ def partition_counts(run: TrainingRun, chunks: Sequence[Chunk]) -> list[Partitio
     folder = run.folder
 
     def send(chunk: Chunk) -> PartitionedTables:
-        table = counts_table(read_counts(chunk_url(folder, chunk.number)))
+        table = counts_table(read_counts(chunk_file(folder, chunk.number)))
         parts = split_by_partition(table, by_range(hash_strings(table["pretoken"]), total))
         return PartitionedTables(f"{chunk.number:06d}", parts)
 
     def write(group: tuple[int, pa.Table]) -> dict[str, Any]:
         counts = merge_counts(group[1])
-        write_counts(partition_url(folder, group[0]), counts)
+        write_counts(partition_file(folder, group[0]), counts)
         return {"number": group[0], "num_bytes": counts.num_bytes}
 
     def construct(pipeline: beam.Pipeline) -> beam.PCollection[dict[str, Any]]:
@@ -64,9 +64,9 @@ def partition_counts(run: TrainingRun, chunks: Sequence[Chunk]) -> list[Partitio
     return sorted((Partition(**row) for row in rows), key=lambda partition: partition.number)
 
 
-def partition_url(folder: str, number: int) -> str:
+def partition_file(folder: WorkFolder, number: int) -> WorkFile:
     """The URL of a partition's counts."""
-    return storage.join(folder, "partitions", f"{number:06d}.parquet")
+    return folder.file("partitions", f"{number:06d}.parquet")
 
 
 def hash_strings(strings: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.uint64]:

@@ -11,6 +11,7 @@ import apache_beam as beam
 
 from finpile import storage
 from finpile.config import TokenizerConfig
+from finpile.output.work_folder import WorkFolder
 from finpile_pipelines.exchange.tasks import Gather
 from finpile_pipelines.runner.engine import Engine
 
@@ -40,12 +41,8 @@ class TrainingRun:
 
     engine: Engine
     config: TokenizerConfig
-    folder: str
+    folder: WorkFolder
     listen: Listener = _ignore
-
-    def url(self, *names: str) -> str:
-        """The URL of a path below the run's folder."""
-        return storage.join(self.folder, *names)
 
     def parts(self, *works: float) -> list[TrainingRun]:
         """One run per step of a sequence, with the relative work of each step: see `Engine.parts`."""
@@ -61,25 +58,25 @@ class TrainingRun:
 
         The file is written after all output of the tasks, so its existence implies that their output is complete.
         """
-        url = self.url(f"{name}.json")
-        is_done = storage.is_file(url)
+        file = self.folder.file(f"{name}.json")
+        is_done = file.exists()
         began = time.monotonic()
         if not is_done:
             self.listen(StepEvent(name, "running"))
 
             def whole(pipeline: beam.Pipeline) -> None:
-                _ = construct(pipeline) | Gather(url)
+                _ = construct(pipeline) | Gather(file)
 
             self.engine.run(f"tokenizer: {name}", whole)
-            storage.remove_tree(self.exchange_folder)
-        outcomes: Outcomes = storage.read_json(url)
+            self.exchange_folder.remove()
+        outcomes: Outcomes = storage.read_json(file)
         self.listen(StepEvent(name, "found" if is_done else "done", time.monotonic() - began, describe(outcomes)))
         return outcomes
 
     @property
-    def exchange_folder(self) -> str:
+    def exchange_folder(self) -> WorkFolder:
         """The folder for a step's exchanges; deleted after each step."""
-        return self.url("exchange")
+        return self.folder / "exchange"
 
     def narrowed(self, num_tasks: int) -> tuple[TrainingRun, int]:
         """The run with at most one worker per task, and the number of threads per task.

@@ -16,11 +16,12 @@ from finpile_tokenizer.training.seed import SEED_SIZE, find_seeds
 from finpile_tokenizer.training.state import TrainingState
 
 from finpile import storage
+from finpile.output.work_folder import WorkFile, WorkFolder
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, by_range, split_by_partition
 from finpile_pipelines.exchange.tasks import Tasks
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.unigram.counting import own_array, read_counts
-from finpile_pipelines.unigram.partitions import Partition, hash_strings, partition_url
+from finpile_pipelines.unigram.partitions import Partition, hash_strings, partition_file
 from finpile_pipelines.unigram.run import TrainingRun
 
 #: Candidates per partition, as a multiple of the number of seeds, if there are several partitions.
@@ -36,7 +37,7 @@ def find_all_seeds(run: TrainingRun, partitions: Sequence[Partition], seed_size:
     narrow, num_threads = run.narrowed(len(partitions))
 
     def send(partition: Partition) -> PartitionedTables:
-        counts = read_counts(partition_url(folder, partition.number))
+        counts = read_counts(partition_file(folder, partition.number))
         seeds = find_seeds(counts, max_piece_bytes=max_piece_bytes, seed_size=listed, num_threads=num_threads)
         table = pa.table({"piece": seeds.pieces, "score": seeds.scores})
         report_progress(0, partition.num_bytes)
@@ -46,7 +47,7 @@ def find_all_seeds(run: TrainingRun, partitions: Sequence[Partition], seed_size:
     def add(group: tuple[int, pa.Table]) -> dict[str, Any]:
         sums = group[1].group_by("piece").aggregate([("score", "sum")]).rename_columns(["piece", "score"])
         best = _best(sums, seed_size)
-        storage.write_parquet(_group_url(folder, group[0]), best)
+        storage.write_parquet(_group_file(folder, group[0]), best)
         return {"group": group[0], "strings": best.num_rows, "score": _score_at(best, -(-seed_size // num_groups))}
 
     def construct(pipeline: beam.Pipeline) -> beam.PCollection[dict[str, Any]]:
@@ -57,7 +58,7 @@ def find_all_seeds(run: TrainingRun, partitions: Sequence[Partition], seed_size:
     rows = narrow.step("seeds", construct, lambda rows: f"{sum(row['strings'] for row in rows):,} candidates")
     # Each group has its share of the seeds at or above its score, so all seeds are at or above the least score.
     least = min(row["score"] for row in rows) if len(rows) == num_groups else 0.0
-    groups = (storage.read_parquet(_group_url(folder, row["group"])) for row in rows)
+    groups = (storage.read_parquet(_group_file(folder, row["group"])) for row in rows)
     seeds = _best(pa.concat_tables(_at_least(least, group) for group in groups), seed_size)
     return TrainingState.first(seeds["piece"].combine_chunks().cast(pa.large_binary()), own_array(seeds["score"]))
 
@@ -84,5 +85,5 @@ def _score_at(best: pa.Table, rank: int) -> float:
     return scores[rank - 1].as_py() if 1 <= rank <= len(scores) else 0.0
 
 
-def _group_url(folder: str, number: int) -> str:
-    return storage.join(folder, "seeds", f"{number:06d}.parquet")
+def _group_file(folder: WorkFolder, number: int) -> WorkFile:
+    return folder.file("seeds", f"{number:06d}.parquet")

@@ -14,9 +14,10 @@ from finpile_tokenizer import UnigramModel, UnigramTrainer, merge
 from finpile_tokenizer.training.state import TrainingState
 
 from finpile import storage
+from finpile.output.work_folder import WorkFile, WorkFolder
 from finpile_pipelines.exchange.tasks import Tasks
 from finpile_pipelines.progress import report_part, report_progress
-from finpile_pipelines.unigram.counting import Chunk, chunk_url, read_counts
+from finpile_pipelines.unigram.counting import Chunk, chunk_file, read_counts
 from finpile_pipelines.unigram.run import TrainingRun
 from finpile_pipelines.unigram.texts import Label, TrainingTexts
 
@@ -52,12 +53,12 @@ def train_chunks(run: TrainingRun, chunks: Sequence[Chunk]) -> list[ChunkModel]:
     )
 
     def train(chunk: Chunk) -> dict[str, Any]:
-        url = _model_url(folder, chunk.number)
+        file = _model_file(folder, chunk.number)
         progress = _ChunkProgress(trainer, chunk)
-        if not storage.is_file(url):
-            write_model(url, trainer.train(read_counts(chunk_url(folder, chunk.number)), listen=progress.passed))
+        if not file.exists():
+            write_model(file, trainer.train(read_counts(chunk_file(folder, chunk.number)), listen=progress.passed))
         progress.reach(1.0)
-        model = read_model(url)
+        model = read_model(file)
         return {"number": chunk.number, "pieces": len(model.pieces), "objective": model.objective}
 
     def construct(pipeline: beam.Pipeline) -> beam.PCollection[dict[str, Any]]:
@@ -102,30 +103,30 @@ def merge_chunks(
 ) -> UnigramModel:
     """The average of all chunk models, merged by domain, then over the domains.
 
-    The models of `merged_domains` are at their `domain_url` already.
+    The models of `merged_domains` are at their `domain_file` already.
     """
-    parts = [(domain_url(run, texts, chunk.label), _model_url(run.folder, chunk.number)) for chunk in chunks]
-    merged_url = run.url("merged.parquet")
-    ready = [(merged_url, domain_url(run, texts, label)) for label in merged_domains]
+    parts = [(domain_file(run, texts, chunk.label), _model_file(run.folder, chunk.number)) for chunk in chunks]
+    merged_file = run.folder.file("merged.parquet")
+    ready = [(merged_file, domain_file(run, texts, label)) for label in merged_domains]
 
     def construct(pipeline: beam.Pipeline) -> beam.PCollection[dict[str, Any]]:
-        tasks = Tasks(((part[0], part) for part in parts), share=0.1)
+        tasks = Tasks(((str(part[0]), part) for part in parts), share=0.1)
         by_domain = pipeline | "Chunks" >> tasks | beam.CombinePerKey(MergeModels())
-        of_chunks = by_domain | beam.Map(lambda domain: (merged_url, domain[1]))
+        of_chunks = by_domain | beam.Map(lambda domain: (merged_file, domain[1]))
         of_all = (of_chunks, pipeline | "Ready" >> beam.Create(ready)) | beam.Flatten() if ready else of_chunks
         merged = of_all | beam.CombineGlobally(MergeModels()).without_defaults()
-        return merged | "Count" >> beam.Map(lambda url: {"pieces": len(read_model(url).pieces)})
+        return merged | "Count" >> beam.Map(lambda file: {"pieces": len(read_model(file).pieces)})
 
     narrow, _ = run.narrowed(len(texts.domains))
     narrow.step("merge", construct, lambda rows: f"{rows[0]['pieces']:,} pieces")
-    return read_model(merged_url)
+    return read_model(merged_file)
 
 
-_Part: TypeAlias = tuple[str, str]
+_Part: TypeAlias = tuple[WorkFile, WorkFile]
 
 
 class MergeModels(beam.CombineFn):
-    """Merges the parts of a model: maps pairs `(url of the whole, url of a part)` to the url of the whole.
+    """Merges the parts of a model: maps pairs `(file of the whole, file of a part)` to the file of the whole.
 
     The accumulator is the set of parts, and `extract_output` merges all parts at once: a merge of merged models differs
     in its last bits from a flat merge, and the runner decides how often it merges accumulators.
@@ -140,27 +141,27 @@ class MergeModels(beam.CombineFn):
     def merge_accumulators(self, accumulators: Iterable[frozenset[_Part]]) -> frozenset[_Part]:
         return frozenset().union(*accumulators)
 
-    def extract_output(self, parts: frozenset[_Part]) -> str:
+    def extract_output(self, parts: frozenset[_Part]) -> WorkFile:
         (whole,) = {whole for whole, _ in parts}
         write_model(whole, merge(read_model(part) for _, part in sorted(parts)))
         return whole
 
 
-def write_model(url: str, model: UnigramModel) -> None:
+def write_model(file: storage.File, model: UnigramModel) -> None:
     """Writes the model to a Parquet file."""
-    storage.write_parquet(url, model.to_table())
+    storage.write_parquet(file, model.to_table())
 
 
-def read_model(url: str) -> UnigramModel:
+def read_model(file: storage.File) -> UnigramModel:
     """Reads a file that `write_model` wrote."""
-    return UnigramModel.from_table(storage.read_parquet(url))
+    return UnigramModel.from_table(storage.read_parquet(file))
 
 
-def domain_url(run: TrainingRun, texts: TrainingTexts, label: Label) -> str:
+def domain_file(run: TrainingRun, texts: TrainingTexts, label: Label) -> WorkFile:
     """Where the merged model of a domain is."""
     place = [domain.label for domain in texts.domains].index(label)
-    return run.url("domains", f"{place:06d}.parquet")
+    return run.folder.file("domains", f"{place:06d}.parquet")
 
 
-def _model_url(folder: str, chunk: int) -> str:
-    return storage.join(folder, "models", f"{chunk:06d}.parquet")
+def _model_file(folder: WorkFolder, chunk: int) -> WorkFile:
+    return folder.file("models", f"{chunk:06d}.parquet")

@@ -188,7 +188,7 @@ def measure_texts(run: TrainingRun, files: Sequence[TextFile]) -> tuple[Training
     rows = narrow.step("measure", construct, lambda rows: f"{len(files)} files")
     broken = [row["error"] for row in rows if "error" in row]
     if broken:
-        storage.remove_tree(run.url("measure.json"))
+        run.folder.file("measure.json").remove()
         raise InputError(min(broken))
     domain_bytes: Counter[Label] = Counter()
     for row in rows:

@@ -74,9 +74,8 @@ def run(context: Context) -> Outcome:
     if config.use is not None:
         return given_tokenizer.run(context)
     texts = published_texts(context.documents, config, layout)
-    scratch = storage.join(context.folder, "scratch")
     kept = DomainModels.of(context.folder, context.config, context.documents, texts, context.whole)
-    training = train(TrainingRun(engine=context.engine, config=config, folder=scratch), texts, kept)
+    training = train(TrainingRun(engine=context.engine, config=config, folder=context.folder / "scratch"), texts, kept)
     write_training(training, layout.tokenizer)
     about = training.about
     counts = {**about, "chunks": len(about["chunks"]), "checksum": tokenizer_checksum(layout)}

@@ -23,6 +23,7 @@ from finpile.output import stage_record
 from finpile.output.layout import Layout
 from finpile.output.lock import hold
 from finpile.output.stage_record import StageRecord, fingerprint
+from finpile.output.work_folder import WorkFolder
 from finpile.version import __version__
 from finpile_pipelines.engines.local import preload
 from finpile_pipelines.out_folder import names_in_out
@@ -83,12 +84,12 @@ def train_folder(
             _check_change(out, work, mark, is_whole, replace, is_writable)
         with owned(layout, engine, partial(_tell_of_job, listen), is_writable=is_writable) as engine:
             if not is_done:
-                storage.remove_tree(work if fresh else storage.join(work, "stage.json"))
+                storage.remove_tree(work.url if fresh else work.file("stage.json").url)
             _tell_of_change(work, mark, listen)
             trainer = _FolderTraining(files, out, config, engine, work, mark, listen)
             record, ran = stage_record.run_once(work, mark, trainer.run)
             if is_writable:
-                for folder in (stage_record.run_folder(work, mark), storage.join(work, "out")):
+                for folder in (stage_record.run_folder(work, mark).url, _unpublished(work)):
                     storage.remove_tree(folder)
     about = storage.read_json(storage.join(out, "training.json"))
     return TrainedFolder(about=about, ran=ran, **record.counts)
@@ -120,7 +121,7 @@ class _FolderTraining:
         out: str,
         config: TokenizerConfig,
         engine: Engine,
-        work: str,
+        work: WorkFolder,
         mark: str,
         listen: Listener,
     ) -> None:
@@ -134,7 +135,7 @@ class _FolderTraining:
         began = time.monotonic()
         preload("finpile_tokenizer")
         texts, rows = measure_texts(self._run, self._files)
-        unpublished = storage.join(self._work, "out")
+        unpublished = _unpublished(self._work)
         write_training(train(self._run, texts), unpublished)
         for name in OUTPUTS:
             storage.move(storage.join(unpublished, name), storage.join(self._out, name))
@@ -164,17 +165,22 @@ def _found_in(rows: Outcomes) -> dict[str, Any]:
     return {"domains": domains, "empty_files": sorted(file for file, size in by_file.items() if not size)}
 
 
-def _mark_before(work: str) -> str | None:
+def _unpublished(work: WorkFolder) -> str:
+    """The folder of the files that are about to be published: they are as they will be."""
+    return storage.join(work.url, "out")
+
+
+def _mark_before(work: WorkFolder) -> str | None:
     """The fingerprints of the last training started in this folder; None if there is none or it cannot be read."""
-    url = storage.join(work, "started.json")
+    file = work.file("started.json")
     try:
-        found = storage.read_json(url) if storage.is_file(url) else None
+        found = storage.read_json(file) if file.exists() else None
     except (IntegrityError, ValueError):
         return None
     return found if isinstance(found, str) and len(found.split()) == 2 else None
 
 
-def _check_change(out: str, work: str, mark: str, is_whole: bool, may_replace: bool, is_writable: bool) -> None:
+def _check_change(out: str, work: WorkFolder, mark: str, is_whole: bool, may_replace: bool, is_writable: bool) -> None:
     """Raises: ConfigError if a complete tokenizer of other texts would be overwritten, or `out` is not writable."""
     if not is_writable:
         raise ConfigError(f"-o {out}: cannot be written, and a training has to run: name a folder that can be written")
@@ -186,7 +192,7 @@ def _check_change(out: str, work: str, mark: str, is_whole: bool, may_replace: b
         )
 
 
-def _tell_of_change(work: str, mark: str, listen: Listener) -> None:
+def _tell_of_change(work: WorkFolder, mark: str, listen: Listener) -> None:
     """Emits an event if the state of an earlier training cannot be reused, with the reason."""
     before = _mark_before(work)
     if before is None or before == mark:

@@ -88,18 +88,18 @@ class _Steps:
     def __init__(self, run: TrainingRun, name: str) -> None:
         self._run = run
         self._name = name
-        self._url = run.url("training_state.parquet")
+        self._file = run.folder.file("training_state.parquet")
         self._mark = fingerprint(name)
         self._began = time.monotonic()
 
     def resume(self, first: TrainingState) -> TrainingState:
         """The state of an interrupted run if there is one, else `first`."""
         self._began = time.monotonic()
-        if not storage.is_file(self._url):
+        if not self._file.exists():
             return first
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "state")
-            path.write_bytes(storage.read_bytes(self._url))
+            path.write_bytes(storage.read_bytes(self._file))
             state = load_state(path, self._mark, first)
         self._tell(state, "found")
         return replace(state, numbers=state.numbers.copy(), log_probs=state.log_probs.copy())  # see `own_array`
@@ -109,7 +109,7 @@ class _Steps:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "state")
             save_state(path, self._mark, state)
-            storage.write_bytes(self._url, path.read_bytes())
+            storage.write_bytes(self._file, path.read_bytes())
         self._tell(state, "done")
 
     def _tell(self, state: TrainingState, how: str) -> None:

@@ -22,7 +22,7 @@ from finpile.config import SubstringConfig, load_config
 from finpile.dedup import deduplicate
 from finpile.documents.ledger import LEDGER_SCHEMA, restore
 from finpile.errors import ConfigError, InputError
-from finpile.output.stage_record import files_of
+from tests.support.work_folders import work_folder
 
 _STAGES = ("exact", "near", "substring")
 _LEDGER = [name for name in LEDGER_SCHEMA.names if name not in ("dataset", "source", "locator")]
@@ -36,13 +36,13 @@ def rows_of(table: pa.Table, names: list[str]) -> list[dict[str, Any]]:
 
 def clean_documents(out: Path) -> pa.Table:
     """The documents of a build before its deduplication, `priority` being the number of their source."""
-    read, clean = (Path(files_of(str(out / ".work" / stage))) for stage in ("ingest", "clean"))
-    tasks = storage.read_json(str(read / "tasks.json"))
+    tasks = storage.read_json(work_folder(out, "ingest").file("tasks.json"))
     entries = {name: task["entry"] for task in tasks for name in task["shards"]}
-    tables = []
-    for path in sorted((clean / "documents").glob("*.arrow")):
-        table = pa.Table.from_batches(list(storage.read_ipc(str(path))))
-        tables.append(table.append_column("priority", pa.array([entries[path.stem]] * table.num_rows, pa.int32())))
+    folder, tables = work_folder(out, "clean") / "documents", []
+    for name in folder.names():
+        table = pa.Table.from_batches(list(storage.read_ipc(folder.file(name))))
+        entry = entries[name.removesuffix(".arrow")]
+        tables.append(table.append_column("priority", pa.array([entry] * table.num_rows, pa.int32())))
     return pa.concat_tables(tables)
 
 
