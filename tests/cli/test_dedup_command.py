@@ -417,7 +417,9 @@ def test_build_continues_after_the_stage_given_by_until(
     early = files_of(out, but="/.work/")
     whole = files_of(sample_build, but="/.work/")
     own = {"manifest.json", *CARD_FILES}  # they say which stages ran
-    assert early.keys() - own == {name for name in whole if name.startswith(("documents/", "removed/", "inputs/"))}
+    assert early.keys() - own == {
+        name for name in whole if name.startswith(("documents/", "removed/", "delta/", "inputs/"))
+    }
     assert all(whole[name] == data for name, data in early.items() if name not in own)
     ran: list[str] = []
     manifest = build(
