@@ -99,7 +99,7 @@ def test_a_cluster_builds_on_an_object_store_what_a_local_build_publishes(
         copy_store("put", f"{store.root}/in", local / "in", environment)
         with modules("engines.clusters").running(engine, environment=environment) as cluster:
             places = ["--root", f"{store.root}/in", "-o", f"{store.root}/out"]
-            command = [FINPILE, "build", str(local / "sample.yaml"), *places, "--runner", engine]
+            command = [FINPILE, "build", str(local / "sample.yaml"), *places, "--delta", "--runner", engine]
             done = run([*command, "--", *cluster.options], {**environment, **MANY_SHARDS})
             assert done.returncode == 0, done.stderr
             folder = cluster.servers.folder

@@ -42,7 +42,7 @@ class Client:
 
     def build(self, config: Path, workers: int = 2) -> subprocess.CompletedProcess[str]:
         places = ("--root", f"{self.root}/in", "-o", f"{self.root}/out")
-        return self.run("build", str(config), *places, "--workers", str(workers))
+        return self.run("build", str(config), *places, "--delta", "--workers", str(workers))
 
     def copy(self, what: str, name: str, folder: Path) -> None:
         import_module("benchmarks.stores.copies").copy_store(what, f"{self.root}/{name}", folder, self.environment)
