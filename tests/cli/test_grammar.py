@@ -75,12 +75,13 @@ def test_the_output_is_always_o_and_output() -> None:
 
 
 def test_an_option_has_one_name() -> None:
-    """No aliases: a long name, and the short ones `-o` and `-h` alone."""
+    """No aliases: a long name, `--no-NAME` to turn it off, and the short ones `-o` and `-h` alone."""
     for command, definition in COMMANDS.items():
         for parameter in definition.params:
             if isinstance(parameter, click.Option):
-                names = {*parameter.opts, *parameter.secondary_opts} - {"-o"}
+                names = {*parameter.opts} - {"-o"}
                 assert len(names) == 1, (command, names)
+                assert set(parameter.secondary_opts) <= {f"--no-{name[2:]}" for name in names}, command
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -196,7 +197,8 @@ def test_every_command_and_option_in_a_text_exists() -> None:
             if command not in COMMANDS:
                 dead.append(place)
                 continue
-            known = {name for parameter in COMMANDS[command].params for name in parameter.opts} | {"--help"}
+            options = COMMANDS[command].params
+            known = {name for option in options for name in (*option.opts, *option.secondary_opts)} | {"--help"}
             given = _OPTION.findall(re.split(r" -- |`|;", words)[0])
             dead += [f"{place} ({name})" for name in given if name not in known]
     assert dead == []

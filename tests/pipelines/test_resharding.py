@@ -95,7 +95,10 @@ def test_models_and_reports_do_not_depend_on_files(
     """Every document of the first row is in its files twice, so any of equal documents may be the kept one."""
     out = build_of(layout(records[::2] * 2), web, tmp_path, write_corpus)
     found, expected = snapshot(out), snapshot(plain)
-    assert sorted(found) == sorted(expected)
+    # The files of Delta tables are named by their content, which has the id of the kept copy.
+    assert [path for path in sorted(found) if path[:6] != "delta/"] == [
+        path for path in sorted(expected) if path[:6] != "delta/"
+    ]
     wanted = [path for path in expected if path.startswith(("tokenizer/", "tokens/", "reports/table"))]
     assert len(wanted) > 8
     assert [path for path in wanted if found[path] != expected[path]] == []

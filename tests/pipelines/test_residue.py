@@ -192,9 +192,9 @@ def test_interrupted_build_equals_an_undisturbed_one(
     """It broke off after equal remains were found, with settings that find others."""
     write_json = storage.write_json
 
-    def write(url: str, value: Any) -> None:
-        write_json(url, value)
-        if url.endswith("left/digests.json"):
+    def write(file: Any, value: Any) -> None:
+        write_json(file, value)
+        if str(file).endswith("left/digests.json"):
             raise RunError("broken off")
 
     with monkeypatch.context() as patch:

@@ -358,9 +358,9 @@ def test_interrupted_build_equals_an_undisturbed_one(
     """It broke in the second round, with other settings too; nothing of it is taken for its own by the next one."""
     here, write_json = replace(corpus, folder=tmp_path), storage.write_json
 
-    def write(url: str, value: Any) -> None:
-        write_json(url, value)
-        if url.endswith(f"cut-2/{step}.json"):
+    def write(file: Any, value: Any) -> None:
+        write_json(file, value)
+        if str(file).endswith(f"cut-2/{step}.json"):
             raise RunError("broken off")
 
     with monkeypatch.context() as patch:

@@ -23,6 +23,7 @@ from finpile import storage
 from finpile.config import DedupConfig, NearConfig, SubstringConfig
 from finpile.dedup.plan import Settings, plan_of
 from finpile.errors import IntegrityError
+from finpile.output.work_folder import WorkFolder
 from finpile.plugins import stages
 
 
@@ -36,15 +37,16 @@ def _request_bytes(name: str, dedup: DedupConfig, num_shards: int, folder: Path)
     """The size of the pipeline of a stage as a job of an engine, without running it."""
     plan = plan_of(stages.find(name), Settings(dedup=dedup))
     assert plan is not None
-    refs = tuple(ShardRef(index, 0, f"{index:06d}-0000") for index in range(num_shards))
-    documents = ShardDocuments(scopes=("",), clean_folder=str(folder / "clean"), removals=())
+    work = WorkFolder(str(folder))
+    refs = tuple(ShardRef(index, 0, f"{index:06d}-0000", work / "clean") for index in range(num_shards))
+    documents = ShardDocuments(scopes=("",), removals=())
     over = PlanOverShards(
         stage=name,
         plan=plan,
         inputs=plan.read(),
         refs=refs,
         documents=documents,
-        folder=str(folder / name),
+        folder=work / name,
         engine=replace(Engine(), transport="shuffle"),
         sizes=Sizes(),
     )
