@@ -54,6 +54,16 @@ class Step:
     expected: str | None = None
 
 
+#: Ends a snippet that has run to its end. Threads of Arrow that scanned a dataset may still run when the interpreter is
+#: taken down, which aborts it now and then: https://github.com/apache/arrow/issues/39862
+_END = """
+import atexit, os, sys
+atexit._run_exitfuncs()
+sys.stdout.flush()
+os._exit(0)
+"""
+
+
 def steps(page: str) -> Iterator[Step]:
     for fence in _FENCE.finditer((ROOT / page).read_text()):
         kind, body = fence["kind"], fence["body"]
@@ -66,7 +76,7 @@ def steps(page: str) -> Iterator[Step]:
         elif kind == "bash":
             yield Step(["bash", "-euo", "pipefail", "-c", body])
         elif kind == "python":
-            yield Step([sys.executable, "-c", body])
+            yield Step([sys.executable, "-c", body + _END])
 
 
 @pytest.fixture(scope="module")
