@@ -50,7 +50,7 @@ def extend(layout: Layout, manifest: Mapping[str, Any]) -> None:
     for table in TABLES:
         folder = folder_of(layout, table)
         log = Log(folder)
-        storage.remove_temporaries(log.root)
+        storage.remove_temporaries(folder)
         there = log.versions() or [last]
         for number in range(min(there[-1] + 1, last), last + 1):
             before = None if number == there[0] else _version(layout, number - 1, manifest)
