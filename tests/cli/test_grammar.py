@@ -113,9 +113,9 @@ def test_an_option_means_the_same_in_all_commands(name: str) -> None:
     for (one, first), (other, second) in combinations(OPTIONS[name].items(), 2):
         assert _kind(first) == _kind(second), (one, other)
         mine, theirs = _gist(first), _gist(second)
-        alike = SequenceMatcher(None, mine, theirs, autojunk=False).ratio()
+        similarity = SequenceMatcher(None, mine, theirs, autojunk=False).ratio()
         assert mine.split()[0] == theirs.split()[0], (one, first.help, other, second.help)
-        assert alike >= _SIMILAR or mine.split()[:2] == theirs.split()[:2], (one, first.help, other, second.help)
+        assert similarity >= _SIMILAR or mine.split()[:2] == theirs.split()[:2], (one, first.help, other, second.help)
 
 
 def test_limit_is_a_maximum_of_all_commands() -> None:

@@ -22,7 +22,7 @@ export const tokenizer = {
   isThere: (summary) => summary.has_vocabulary,
   render(main, context) {
     const place = h("div", {}, h("p", { class: "soft" }, "Reading the vocabulary …"));
-    fill(main, titled("h2", "Tokenizer", "What you type is encoded here in the page, with the vocabulary of the build: the ids are those of finpile tokenizer encode."), place);
+    fill(main, titled("h2", "Tokenizer", "What you type is encoded here in the page, with the vocabulary of the build: the ids are those of its token shards."), place);
     open().then((found) => fill(place, found.encoder ? playground(context, found) : NO_ENCODER(), figures(found.data)), (error) => fill(place, h("p", { role: "alert" }, error.message)));
   },
 };
