@@ -1,4 +1,4 @@
-"""Engines: what runs Beam pipelines. The built-in ones are the modules of `finpile_pipelines.engines`."""
+"""Engines: what runs pipelines. The built-in ones are the modules of `finpile_pipelines.engines`."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ class Run:
 
     label: str
     """Of its stage; error messages begin with it."""
+    steps: Any
+    """What is to be run, a `finpile_pipelines.graph.Pipeline`."""
     construct: Callable[[Any], None]
-    """Adds the transforms to an empty `beam.Pipeline`."""
+    """Adds the steps to an empty `beam.Pipeline`."""
     job_name: str
     """Lower-case letters, digits and hyphens."""
     num_workers: int

@@ -11,7 +11,6 @@ from fractions import Fraction
 from itertools import chain
 from typing import Any
 
-import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -36,6 +35,7 @@ from finpile.tokens.copies import (
     settle,
 )
 from finpile.tokens.tokenizers.protocol import Tokenizer
+from finpile_pipelines import graph
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, by_range, split_by_partition
 from finpile_pipelines.exchange.passed import Passed
 from finpile_pipelines.exchange.tasks import Gather
@@ -149,7 +149,7 @@ def lengths_of(
         yield PartitionedTables(f"{origin}-{number:04d}", split_by_partition(rows, partition))
 
 
-class SettleCopies(beam.PTransform):
+class SettleCopies(graph.PTransform):
     """`lengths_of` all shards in, the classes of documents with the copies of each as JSON out, as summary."""
 
     def __init__(self, mixture: Mixture, folder: WorkFolder, exchange: ExchangeByPartition) -> None:
@@ -158,7 +158,7 @@ class SettleCopies(beam.PTransform):
         self._folder = folder
         self._exchange = exchange
 
-    def expand(self, lengths: beam.PCollection[PartitionedTables]) -> beam.PCollection[Passed]:
+    def expand(self, lengths: graph.PCollection[PartitionedTables]) -> graph.PCollection[Passed]:
         mixture, folder = self._mixture, self._folder
 
         def write(group: tuple[int, pa.Table]) -> dict[str, Any]:
@@ -168,7 +168,7 @@ class SettleCopies(beam.PTransform):
             return _settled(outcomes, mixture, folder)
 
         gather = Gather(folder.file("lengths.json"), settled)
-        return lengths | self._exchange | "Lengths" >> beam.Map(write) | gather
+        return lengths | self._exchange | "Lengths" >> graph.Map(write) | gather
 
 
 def _write_lengths(group: tuple[int, pa.Table], folder: WorkFolder) -> dict[str, Any]:

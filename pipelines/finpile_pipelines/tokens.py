@@ -19,7 +19,6 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
-import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -45,6 +44,7 @@ from finpile.tokens.store import id_type, write_token_shard
 from finpile.tokens.tokenizer_files import tokenizer_checksum
 from finpile.tokens.tokenizers.opening import open_build_tokenizer
 from finpile.tokens.tokenizers.protocol import Losses, Tokenizer
+from finpile_pipelines import graph
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, by_range, split_by_partition
 from finpile_pipelines.exchange.tasks import After, Gather, PlannedTasks, Tasks
 from finpile_pipelines.mixture import MixedFile, Mixture, SettleCopies, lengths_of, sum_counts
@@ -368,26 +368,26 @@ def _run_pipeline(
             without=without,
         )
 
-    def construct(pipeline: beam.Pipeline) -> None:
+    def construct(pipeline: graph.Pipeline) -> None:
         sizes = [file["text_bytes"] for file in files]
         if mixture is not None and mixture.needs_counts:
             tasks = Tasks(shards, 0.3, sizes, note="count")
-            count = beam.FlatMap(count_task, layout, checksum, streams.train, mixture)
+            count = graph.FlatMap(count_task, layout, checksum, streams.train, mixture)
             exchange = ExchangeByPartition(engine.exchange_transport, scratch, "ByKey")
             settle = SettleCopies(mixture, folder, exchange)
             copies = pipeline | "CountFiles" >> tasks | "Count" >> count | settle
-            encode_tasks: beam.PTransform = PlannedTasks(with_classes, 0.4, after=After(copies), note="encode")
+            encode_tasks: graph.PTransform = PlannedTasks(with_classes, 0.4, after=After(copies), note="encode")
         else:
             classes = None if mixture is None else [entry.to_json() for entry in mixture.classes]
             encode_tasks = Tasks(with_classes(classes), 0.7, sizes, note="encode")
-        encoded = pipeline | "Files" >> encode_tasks | "Encode" >> beam.FlatMap(encode)
-        ids, counts = encoded | "Ids" >> beam.Map(_ids), encoded | "Counts" >> beam.FlatMap(_counts)
+        encoded = pipeline | "Files" >> encode_tasks | "Encode" >> graph.FlatMap(encode)
+        ids, counts = encoded | "Ids" >> graph.Map(_ids), encoded | "Counts" >> graph.FlatMap(_counts)
         exchange = ExchangeByPartition(engine.exchange_transport, scratch, "ByDigest", 0.2 / streams.num_partitions)
         gather = Gather(folder.file("streams.json"), _sorted_lengths)
-        lengths = ids | exchange | "Stream" >> beam.Map(write_partition) | "GatherStreams" >> gather
+        lengths = ids | exchange | "Stream" >> graph.Map(write_partition) | "GatherStreams" >> gather
         _ = counts | "GatherCounts" >> Gather(folder.file("statistics.json"))
         ranges = pipeline | "Ranges" >> PlannedTasks(plan, 0.1, after=After(lengths), note="write")
-        written = ranges | "Write" >> beam.FlatMap(write_shard)
+        written = ranges | "Write" >> graph.FlatMap(write_shard)
         _ = written | "GatherFiles" >> Gather(folder.file("files.json"))
 
     engine.run("tokens", construct)

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import apache_beam as beam
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,6 +18,7 @@ from finpile.output.work_folder import WorkFile, WorkFolder
 from finpile.plugins.filter import FILTERS
 from finpile.sources.readers.record_evidence import decide_orders, evidence_by_entry
 from finpile.timestamps import Order
+from finpile_pipelines import graph
 from finpile_pipelines.exchange.passed import Passed
 from finpile_pipelines.exchange.tasks import After, Gather, Outcomes, PlannedTasks, Tasks
 from finpile_pipelines.progress import report_progress
@@ -63,21 +63,21 @@ def clean_task(
     }
 
 
-class Clean(beam.PTransform):
+class Clean(graph.PTransform):
     """Shards of raw documents, each with the order of its dates, to outcomes; writes shards of clean documents."""
 
     def __init__(self, config: CorpusConfig, input_folder: WorkFolder) -> None:
         super().__init__()
         self._arguments = (config.sources, config.heldout.undated == "drop", input_folder)
 
-    def expand(self, tasks: beam.PCollection[CleanTask]) -> beam.PCollection[dict[str, Any]]:
+    def expand(self, tasks: graph.PCollection[CleanTask]) -> graph.PCollection[dict[str, Any]]:
         sources, drop_undated, input_folder = self._arguments
 
         def clean(task: CleanTask) -> dict[str, Any]:
             ref, order = task
             return clean_task(ref, ref.source(sources), input_folder, order, drop_undated)
 
-        return tasks | "CleanShard" >> beam.Map(clean)
+        return tasks | "CleanShard" >> graph.Map(clean)
 
 
 def _tasks(refs: Sequence[ShardRef], orders: Sequence[Order | None]) -> list[CleanTask]:
@@ -93,7 +93,7 @@ def orders_of(config: CorpusConfig, outcomes: Outcomes) -> list[Order | None] | 
 
 
 def clean_after(
-    read: beam.PCollection[Passed], config: CorpusConfig, input_folder: WorkFolder, folder: WorkFolder, share: float
+    read: graph.PCollection[Passed], config: CorpusConfig, input_folder: WorkFolder, folder: WorkFolder, share: float
 ) -> None:
     """Cleans what an earlier pass of the same pipeline wrote to `input_folder`; its summary is `orders_of`.
 
@@ -161,7 +161,7 @@ def run(context: Context) -> Outcome:
         tasks, results = _tasks(context.refs, _orders(context)), _results(context.folder)
         clean = Clean(context.config, context.input_folder)
 
-        def construct(pipeline: beam.Pipeline) -> None:
+        def construct(pipeline: graph.Pipeline) -> None:
             _ = pipeline | Tasks(tasks) | clean | Gather(results)
 
         context.engine.run("clean", construct)

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-import apache_beam as beam
 import pyarrow as pa
 
 from finpile import storage
@@ -29,6 +28,7 @@ from finpile.sources.readers.multistream import in_ranges
 from finpile.sources.readers.reading import read_file
 from finpile.sources.readers.record_evidence import FieldEvidence, evidence_by_entry
 from finpile.storage.sizes import SHARD_BYTES, task_bytes_of
+from finpile_pipelines import graph
 from finpile_pipelines.corpus.clean import clean_after, orders_of
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_part, report_progress, report_reading
@@ -168,7 +168,7 @@ def publish_accounts(tasks: Sequence[IngestTask], folder: WorkFolder, layout: La
     return stage_record.file_record(layout.root, INPUTS_PART, num_rows)
 
 
-class Ingest(beam.PTransform):
+class Ingest(graph.PTransform):
     """Ingest tasks to their outcomes."""
 
     def __init__(self, folder: WorkFolder, shard_bytes: int) -> None:
@@ -176,8 +176,8 @@ class Ingest(beam.PTransform):
         self._folder = folder
         self._shard_bytes = shard_bytes
 
-    def expand(self, tasks: beam.PCollection[IngestTask]) -> beam.PCollection[dict[str, Any]]:
-        return tasks | "Read" >> beam.FlatMap(ingest_task, self._folder, self._shard_bytes)
+    def expand(self, tasks: graph.PCollection[IngestTask]) -> graph.PCollection[dict[str, Any]]:
+        return tasks | "Read" >> graph.FlatMap(ingest_task, self._folder, self._shard_bytes)
 
 
 def settings(context: Context) -> list[Any]:
@@ -232,7 +232,7 @@ def read(context: Context) -> Outcome:
     config, clean_folder, runs_clean = context.config, context.clean_folder, bool(context.next_mark)
     share, summary = (_READING, partial(orders_of, config)) if runs_clean else (1.0, len)
 
-    def construct(pipeline: beam.Pipeline) -> None:
+    def construct(pipeline: graph.Pipeline) -> None:
         read = (
             pipeline
             | Tasks(tasks, share, [task.size_bytes for task in tasks])

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import apache_beam as beam
 import pyarrow as pa
 
 from finpile import storage
@@ -18,6 +17,7 @@ from finpile.output.published_files import PublishedFile
 from finpile.report.from_manifest import report_files, write_from_manifest
 from finpile.storage.sizes import SHARD_BYTES
 from finpile.tokens.counts import counted_columns, document_sizes, sum_sizes
+from finpile_pipelines import graph
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.stage import Context, Outcome, Stage, all_processes
@@ -44,9 +44,9 @@ def _statistics(context: Context) -> list[dict[str, Any]]:
     files = [PublishedFile.of_counts(context.layout.root, counts) for counts in context.documents]
     columns = counted_columns(context.config.has_sub_sources)
 
-    def construct(pipeline: beam.Pipeline) -> None:
+    def construct(pipeline: graph.Pipeline) -> None:
         tasks = Tasks(files, sizes=[counts["text_bytes"] for counts in context.documents], note="count")
-        _ = pipeline | tasks | "Count" >> beam.Map(_count, columns) | Gather(file)
+        _ = pipeline | tasks | "Count" >> graph.Map(_count, columns) | Gather(file)
 
     context.engine.run("reports", construct)
     counted = sorted(storage.read_json(file), key=lambda counts: str(counts["path"]))

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -31,6 +30,7 @@ from finpile.output.takedowns import TAKEDOWN
 from finpile.output.work_folder import WorkFile, WorkFolder
 from finpile.plugins import stages
 from finpile.storage.sizes import part_bytes_of
+from finpile_pipelines import graph
 from finpile_pipelines.dedup.duplicate_chains import (
     RedirectDuplicates,
     Removals,
@@ -205,24 +205,24 @@ def publish(
     def write_ledger(group: tuple[int, pa.Table]) -> dict[str, Any]:
         return _write_ledger(layout.root, ledger_parts[group[0]], group[1])
 
-    def construct(pipeline: beam.Pipeline) -> None:
+    def construct(pipeline: graph.Pipeline) -> None:
         transport, scratch = engine.exchange_transport, folder / "scratch"
         after = After(pipeline | redirect) if redirect else None
         tasks = Tasks(refs, 0.3 if redirect else 0.4, after=after, note="publish")
-        applied = pipeline | tasks | "Apply" >> beam.Map(apply)
-        earlier = pipeline | "LedgerFiles" >> Tasks(ledger_files, 0.05) | "Forward" >> beam.Map(forward)
+        applied = pipeline | tasks | "Apply" >> graph.Map(apply)
+        earlier = pipeline | "LedgerFiles" >> Tasks(ledger_files, 0.05) | "Forward" >> graph.Map(forward)
         documents = (
             applied
-            | "Documents" >> beam.Map(_documents)
+            | "Documents" >> graph.Map(_documents)
             | ExchangeByPartition(transport, scratch, "DocumentsByPart", 0.5 / max(1, len(document_parts)))
-            | "WriteDocuments" >> beam.Map(write_documents)
+            | "WriteDocuments" >> graph.Map(write_documents)
         )
         ledger = (
-            (applied | "Ledger" >> beam.Map(_ledger), earlier)
+            (applied | "Ledger" >> graph.Map(_ledger), earlier)
             | ExchangeByPartition(transport, scratch, "LedgerByPart", 0.05 / max(1, len(ledger_parts)))
-            | "WriteLedger" >> beam.Map(write_ledger)
+            | "WriteLedger" >> graph.Map(write_ledger)
         )
-        _ = (documents, ledger) | "All" >> beam.Flatten() | Gather(results)
+        _ = (documents, ledger) | "All" >> graph.Flatten() | Gather(results)
 
     engine.run("split", construct)
     outcomes: list[dict[str, Any]] = storage.read_json(results)

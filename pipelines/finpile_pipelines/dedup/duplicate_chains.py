@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,6 +19,7 @@ import pyarrow.compute as pc
 from finpile import storage
 from finpile.dedup.redirects import redirect
 from finpile.output.work_folder import WorkFile, WorkFolder
+from finpile_pipelines import graph
 from finpile_pipelines.dedup.removals import REMOVAL_SCHEMA, WriteRemovals, read_removals, write_removals
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, split_by_partition
 from finpile_pipelines.exchange.passed import Passed
@@ -87,7 +87,7 @@ def read_copies(folder: WorkFolder, shard: int) -> pa.Table:
     return storage.read_parquet_if_exists(_copies_file(folder, shard), COPIES_SCHEMA)
 
 
-class RedirectDuplicates(beam.PTransform):
+class RedirectDuplicates(graph.PTransform):
     """Steps that write what `redirect_here` writes; the output is that of their `Gather`.
 
     They are `work` of the pipeline.
@@ -103,7 +103,7 @@ class RedirectDuplicates(beam.PTransform):
         self._folder = folder
         self._work = work
 
-    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[Passed]:
+    def expand(self, pipeline: graph.Pipeline) -> graph.PCollection[Passed]:
         found, most_redirects, folder = self._removals.folders, self._removals.most_redirects, self._folder
         indices, copy_stages = self._indices, self._removals.copy_stages
         transport, scratch = self._engine.exchange_transport, folder / "scratch"
@@ -115,12 +115,12 @@ class RedirectDuplicates(beam.PTransform):
         def redirect(group: tuple[int, pa.Table]) -> tuple[int, tuple[pa.Table, pa.Table]]:
             return group[0], _redirected(group[1], _removals_of(group[0], found))
 
-        waiting = pipeline | Tasks(indices, share, note="resolve") | "Removals" >> beam.Map(removals_of)
-        final: tuple[beam.PCollection[pa.Table], ...] = ()
+        waiting = pipeline | Tasks(indices, share, note="resolve") | "Removals" >> graph.Map(removals_of)
+        final: tuple[graph.PCollection[pa.Table], ...] = ()
         for number in range(most_redirects):
             parts = (
                 waiting
-                | f"ByKept{number}" >> beam.Map(_to_kept_shard)
+                | f"ByKept{number}" >> graph.Map(_to_kept_shard)
                 | ExchangeByPartition(
                     transport,
                     scratch,
@@ -129,16 +129,16 @@ class RedirectDuplicates(beam.PTransform):
                     schema=REMOVAL_SCHEMA,
                     partitions=num_shards,
                 )
-                | f"Redirect{number}" >> beam.Map(redirect)
+                | f"Redirect{number}" >> graph.Map(redirect)
             )
-            final = (*final, parts | f"Final{number}" >> beam.Map(_final))
-            waiting = parts | f"Moved{number}" >> beam.Map(_moved)
-        final = (*final, waiting | "Last" >> beam.Map(_table))
+            final = (*final, parts | f"Final{number}" >> graph.Map(_final))
+            waiting = parts | f"Moved{number}" >> graph.Map(_moved)
+        final = (*final, waiting | "Last" >> graph.Map(_table))
         copies = tuple(
             tables
-            | f"Copies{number}" >> beam.Map(_copies, copy_stages)
-            | f"SomeCopies{number}" >> beam.Filter(lambda table: table.num_rows > 0)
-            | f"SendCopies{number}" >> beam.Map(_copies_to_shard)
+            | f"Copies{number}" >> graph.Map(_copies, copy_stages)
+            | f"SomeCopies{number}" >> graph.Filter(lambda table: table.num_rows > 0)
+            | f"SendCopies{number}" >> graph.Map(_copies_to_shard)
             for number, tables in enumerate(final)
         )
         by_shard = copies | ExchangeByPartition(
@@ -146,9 +146,9 @@ class RedirectDuplicates(beam.PTransform):
         )
         written = (
             final | WriteRemovals(self._engine, folder, num_shards),
-            by_shard | "WriteCopies" >> beam.Map(_write_copies, folder),
+            by_shard | "WriteCopies" >> graph.Map(_write_copies, folder),
         )
-        return written | beam.Flatten() | Gather(folder.file("decisions.json"))
+        return written | graph.Flatten() | Gather(folder.file("decisions.json"))
 
 
 def _final(group: tuple[int, tuple[pa.Table, pa.Table]]) -> pa.Table:

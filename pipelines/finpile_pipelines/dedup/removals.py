@@ -7,7 +7,6 @@ stage rewrites documents: later stages read the clean shards without the rows an
 from collections.abc import Iterable
 from typing import Any
 
-import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -16,6 +15,7 @@ from finpile import storage
 from finpile.dedup import plan
 from finpile.dedup.plan import SPAN_SCHEMA
 from finpile.output.work_folder import WorkFile, WorkFolder
+from finpile_pipelines import graph
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, split_by_partition
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import REMOVAL_KINDS, RemovalFolder
@@ -73,7 +73,7 @@ def _file(folder: WorkFolder, kind: str, shard: int) -> WorkFile:
     return folder.file(kind, f"{shard:06d}.parquet")
 
 
-class WriteRemovals(beam.PTransform):
+class WriteRemovals(graph.PTransform):
     """Writes tables of removals, from one collection or several, to one file for each shard that loses a document."""
 
     def __init__(self, engine: Engine, folder: WorkFolder, num_shards: int) -> None:
@@ -83,8 +83,8 @@ class WriteRemovals(beam.PTransform):
         self._folder = folder
 
     def expand(
-        self, removals: beam.PCollection[pa.Table] | tuple[beam.PCollection[pa.Table], ...]
-    ) -> beam.PCollection[dict[str, Any]]:
+        self, removals: graph.PCollection[pa.Table] | tuple[graph.PCollection[pa.Table], ...]
+    ) -> graph.PCollection[dict[str, Any]]:
         folder = self._folder
 
         def send(table: pa.Table) -> PartitionedTables:
@@ -100,11 +100,11 @@ class WriteRemovals(beam.PTransform):
         exchange = ExchangeByPartition(self._transport, scratch, "ByShard", schema=schema, partitions=self._num_shards)
         sent = tuple(
             tables
-            | f"NotEmpty{index}" >> beam.Filter(lambda table: table.num_rows > 0)
-            | f"Send{index}" >> beam.Map(send)
+            | f"NotEmpty{index}" >> graph.Filter(lambda table: table.num_rows > 0)
+            | f"Send{index}" >> graph.Map(send)
             for index, tables in enumerate(removals if isinstance(removals, tuple) else (removals,))
         )
-        return sent | exchange | "Write" >> beam.Map(write)
+        return sent | exchange | "Write" >> graph.Map(write)
 
 
 def _read(folder: RemovalFolder, kind: str, shard: int, schema: pa.Schema) -> pa.Table:

@@ -9,11 +9,9 @@ launcher (`runner.fork_server`), so that a pipeline starts fast.
 from __future__ import annotations
 
 import ctypes
-import logging
 import math
 import os
 import shlex
-import shutil
 import socket
 import subprocess
 import sys
@@ -22,29 +20,24 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
-import apache_beam as beam
 import psutil
 import pyarrow as pa
-from apache_beam.options.pipeline_options import PipelineOptions
-from apache_beam.runners.portability.fn_api_runner import FnApiRunner
-from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from finpile.errors import WorkerDied
 from finpile.plugins.engine import EngineType, Run
 from finpile_pipelines.exchange.partition import remove_local_scratch
-from finpile_pipelines.process_folder import process_folder, temporary_files_inside
-from finpile_pipelines.progress import Board, Progress, Watch, open_board
+from finpile_pipelines.process_folder import process_folder
+from finpile_pipelines.progress import Board, Progress, open_board
 from finpile_pipelines.runner import fork_server, in_process, kernels
-from finpile_pipelines.runner.beam_caches import install_caches
-from finpile_pipelines.runner.beam_parts import IN_PROCESS, PROCESSES, SAMPLING, SIGNATURES, VIEWS, are_tested
+from finpile_pipelines.runner.beam_parts import PROCESSES, SAMPLING, SIGNATURES, VIEWS, are_tested
 from finpile_pipelines.runner.failures import explain
 from finpile_pipelines.runner.fork_server import CPU_SECONDS, PRELOAD_VARIABLE, SECONDS
 from finpile_pipelines.runner.interrupts import interrupts_blocked
-from finpile_pipelines.runner.lean_imports import LEAN, is_lean
-from finpile_pipelines.runner.sockets import serve_privately
-from finpile_pipelines.runner.worker import LAUNCHER_VARIABLE, end_bundles_soon
+from finpile_pipelines.runner.lean_imports import LEAN, import_beam, is_lean
+from finpile_pipelines.runner.worker import LAUNCHER_VARIABLE
 
 _FORK_SERVER_MODULE = "finpile_pipelines.runner.fork_server"
 _FORK_CLIENT = Path(fork_server.__file__).with_name("fork_client.py")
@@ -54,28 +47,15 @@ _POLL_SECONDS = 0.1
 _MEASURE_SECONDS = 1.0
 
 
-def _run(
-    label: str,
-    construct: Callable[[beam.Pipeline], None],
-    num_workers: int,
-    threads: bool,
-    beam_args: tuple[str, ...],
-    watch: Watch | None,
-) -> None:
-    """Runs one pipeline to its end on this machine, with processes or `threads`.
+def _run(run: Run) -> None:
+    """Runs one pipeline to its end on this machine, with processes or threads.
 
     Raises: RunError if a task fails, WorkerDied if a worker process ends early.
     """
-    logging.getLogger("apache_beam").setLevel(logging.CRITICAL + 1)  # the error raised here reports failures once
-    end_bundles_soon()
-    install_caches()
-    if are_tested(PROCESSES):
-        serve_privately()
-    else:
-        threads = True
+    label, watch = run.label, run.watch
     failures: list[BaseException] = []
     with open_board(memory_bytes) as board, _launcher_named(), _dead_workers() as dead, _ended_on_error(dead):
-        run_pipeline = _constructed(construct, num_workers, threads, beam_args)
+        run_pipeline = _prepared(run)
 
         def target() -> None:
             try:
@@ -106,32 +86,18 @@ def _run(
         raise explain(label, failures[0]) from failures[0]
 
 
-def _constructed(
-    construct: Callable[[beam.Pipeline], None], num_workers: int, threads: bool, beam_args: tuple[str, ...]
-) -> Callable[[], object]:
-    """Constructs the pipeline and returns the function that runs it to its end."""
-    if (num_workers == 1 or threads) and not beam_args:
-        # Type hints choose coders, and the in-process runner encodes nothing.
-        checks = ["--no_pipeline_type_check"] if are_tested(IN_PROCESS) else []
-        pipeline = _pipeline(FnApiRunner(), [f"--direct_num_workers={num_workers}", *checks])
-        construct(pipeline)
-        run_here = in_process.prepare(pipeline, num_workers)
-        if run_here is not None:
-            return run_here
-    else:
-        runner = FnApiRunner(None if num_workers == 1 or threads else _environment())
-        pipeline = _pipeline(runner, [f"--direct_num_workers={num_workers}", *beam_args])
-        construct(pipeline)
-    return lambda: pipeline.run().wait_until_finish()
+def _prepared(run: Run) -> Callable[[], object]:
+    """The function that runs the pipeline to its end."""
+    has_processes = run.num_workers > 1 and not run.threads
+    if has_processes:
+        import_beam()
+        has_processes = are_tested(PROCESSES)
+    if not has_processes and not run.beam_args:
+        return partial(in_process.run, run.steps, run.num_workers)
+    import_beam()
+    from finpile_pipelines.runner.beam_local import prepare
 
-
-def _pipeline(runner: FnApiRunner, flags: list[str]) -> beam.Pipeline:
-    """A pipeline without the temporary folder that Beam makes for transforms of other languages."""
-    with temporary_files_inside():
-        pipeline = beam.Pipeline(runner, PipelineOptions(flags))
-    if folder := getattr(pipeline, "local_tempdir", None):  # else it is removed with the folder of this process
-        shutil.rmtree(folder)
-    return pipeline
+    return prepare(run.steps, run.num_workers, run.beam_args, _worker_command() if has_processes else None)
 
 
 @contextmanager
@@ -181,10 +147,10 @@ def preload(module: str) -> None:
     os.environ[PRELOAD_VARIABLE] = ",".join(dict.fromkeys([*names, module]))
 
 
-def _environment() -> SubprocessSDKEnvironment:
-    """Beam's description of how a worker process is started."""
+def _worker_command() -> str:
+    """The command that starts a worker process."""
     command = ["exec", sys.executable, "-S", "-E", str(_FORK_CLIENT), _fork_server()]
-    return SubprocessSDKEnvironment.from_command_string(" ".join([command[0], *map(shlex.quote, command[1:])]))
+    return " ".join([command[0], *map(shlex.quote, command[1:])])
 
 
 _FORK_SERVER: list[tuple[subprocess.Popen[bytes], str]] = []
@@ -288,9 +254,9 @@ def _progress(board: Board) -> Progress:
 class _Local(EngineType):
     def run(self, run: Run) -> None:
         try:
-            _run(run.label, run.construct, run.num_workers, run.threads, run.beam_args, run.watch)
+            _run(run)
         finally:
             remove_local_scratch()
 
 
-ENGINE = _Local(name="local", parts=(VIEWS, SIGNATURES, SAMPLING, *PROCESSES, *IN_PROCESS), is_local=True)
+ENGINE = _Local(name="local", parts=(VIEWS, SIGNATURES, SAMPLING, *PROCESSES), is_local=True)

@@ -1,7 +1,7 @@
-"""Coders for Arrow batches and tables as Beam elements.
+"""Coders of what passes between the steps of a Beam pipeline.
 
-Beam would pickle them, and a pickled slice contains its whole parent; Arrow IPC writes only the slice. Beam also
-encodes the first ten elements of each step and bundle to estimate their size; these coders return the size directly.
+Beam would pickle tables, and a pickled slice contains its whole parent. Beam also encodes the first ten elements of
+each step and bundle to estimate their size; these coders return the size directly.
 
 Beam finds a coder from the annotated return type of the step that makes the element. It does not read annotations that
 are strings, so modules with such steps do not import `annotations` from the future.
@@ -9,26 +9,16 @@ are strings, so modules with such steps do not import `annotations` from the fut
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import pickle
+from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
 from apache_beam.coders import Coder
 
-Compression = Literal["zstd", "lz4"]
-
-
-def table_to_bytes(table: pa.Table, compression: Compression | None = "zstd") -> bytes:
-    """A table as one Arrow IPC stream."""
-    sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression=compression)
-    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue())
-
-
-def table_from_bytes(data: bytes | memoryview) -> pa.Table:
-    return pa.ipc.open_stream(data).read_all()
+from finpile_pipelines.exchange.arrow_bytes import one_batch, table_from_bytes, table_to_bytes
+from finpile_pipelines.exchange.partition import PartitionedTables
+from finpile_pipelines.exchange.passed import Passed
 
 
 class TableCoder(Coder):
@@ -58,11 +48,40 @@ class RecordBatchCoder(TableCoder):
         return one_batch(table_from_bytes(encoded))
 
 
-def one_batch(table: pa.Table) -> pa.RecordBatch:
-    """The rows of a table."""
-    batches = table.combine_chunks().to_batches()
-    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
+class PartitionedTablesCoder(Coder):
+    """Each table as Arrow IPC; sizes are known without encoding."""
+
+    def encode(self, value: PartitionedTables) -> bytes:
+        return pickle.dumps((value.origin, {name: table_to_bytes(table) for name, table in value.tables.items()}))
+
+    def decode(self, encoded: bytes) -> PartitionedTables:
+        origin, tables = pickle.loads(encoded)
+        return PartitionedTables(origin, {name: table_from_bytes(data) for name, data in tables.items()})
+
+    def estimate_size(self, value: PartitionedTables) -> int:
+        return sum(int(table.nbytes) for table in value.tables.values())
+
+    def is_deterministic(self) -> bool:
+        return True
 
 
-beam.coders.registry.register_coder(pa.Table, TableCoder)
-beam.coders.registry.register_coder(pa.RecordBatch, RecordBatchCoder)
+class PassedCoder(Coder):
+    """Bytes that no engine looks into, whatever the type of the summary."""
+
+    def encode(self, value: Passed) -> bytes:
+        return pickle.dumps((value.ran, value.summary))
+
+    def decode(self, encoded: bytes) -> Passed:
+        return Passed(*pickle.loads(encoded))
+
+    def is_deterministic(self) -> bool:
+        return False
+
+
+for kind, coder in {
+    pa.Table: TableCoder,
+    pa.RecordBatch: RecordBatchCoder,
+    PartitionedTables: PartitionedTablesCoder,
+    Passed: PassedCoder,
+}.items():
+    beam.coders.registry.register_coder(kind, coder)

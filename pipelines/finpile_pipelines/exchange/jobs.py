@@ -19,12 +19,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
-import apache_beam as beam
-from apache_beam.metrics import Metrics
-
 from finpile import storage
 from finpile.errors import RunError
 from finpile.storage.write_guard import guarded
+from finpile_pipelines import graph
 from finpile_pipelines.exchange.passed import Passed
 from finpile_pipelines.exchange.versions import CompareVersions, versions_here
 
@@ -102,22 +100,22 @@ def working(job: Job | None, elements: Iterable[Element]) -> Iterator[Element]:
 @dataclass(slots=True)
 class _Constructed:
     job: Job | None = None
-    compared: beam.PCollection[Passed] | None = None
+    compared: graph.PCollection[Passed] | None = None
 
 
 _CONSTRUCTED = _Constructed()
 
 
 @contextmanager
-def job_of(lease: Lease | None, pipeline: beam.Pipeline, *, compares: bool) -> Iterator[None]:
+def job_of(lease: Lease | None, pipeline: graph.Pipeline, *, compares: bool) -> Iterator[None]:
     """Steps that are added to the pipeline meanwhile are those of a job of the run.
 
     If it `compares`, its tasks wait until a worker has compared its versions with those of this process.
     """
     compared = None
     if compares:
-        comparison = beam.ParDo(CompareVersions(versions_here())).with_output_types(Passed)
-        compared = pipeline | "Start" >> beam.Impulse() | "CompareVersions" >> comparison
+        comparison = graph.FlatMap(CompareVersions(versions_here()).compare).with_output_types(Passed)
+        compared = pipeline | "Start" >> graph.Impulse() | "CompareVersions" >> comparison
     _CONSTRUCTED.job, _CONSTRUCTED.compared = Job(lease, this_process()), compared
     try:
         yield
@@ -130,7 +128,7 @@ def current_job() -> Job | None:
     return _CONSTRUCTED.job
 
 
-def compared_versions() -> beam.PCollection[Passed] | None:
+def compared_versions() -> graph.PCollection[Passed] | None:
     """That for which the first tasks of the job wait."""
     return _CONSTRUCTED.compared
 
@@ -143,6 +141,8 @@ class _Usage:
 
 
 def _report_usage() -> None:
+    from apache_beam.metrics import Metrics  # a run in the launcher's process has no job
+
     with _Usage.lock:
         used = int(time.process_time() * 1000)
         more, _Usage.cpu_milliseconds = used - _Usage.cpu_milliseconds, used

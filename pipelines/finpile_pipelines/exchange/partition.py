@@ -20,7 +20,6 @@ which its receiver splits, in memory or, above `RANGE_BYTES`, in files of its ow
 
 from __future__ import annotations
 
-import pickle
 import shutil
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,15 +28,13 @@ from itertools import groupby
 from typing import Any, Literal
 from uuid import uuid4
 
-import apache_beam as beam
 import numpy as np
 import pyarrow as pa
-from apache_beam.coders import Coder
 
 from finpile.output.work_folder import WorkFile, WorkFolder
 from finpile.storage import sizes
 from finpile.storage.file_systems import file_system_of, is_object_store
-from finpile_pipelines.exchange.coders import table_from_bytes, table_to_bytes
+from finpile_pipelines import graph
 from finpile_pipelines.exchange.held_tables import hold
 from finpile_pipelines.exchange.jobs import Job, current_job, working
 from finpile_pipelines.exchange.packed import Ranges
@@ -71,33 +68,13 @@ class PartitionedTables:
     tables: Mapping[int, pa.Table]
 
 
-class PartitionedTablesCoder(Coder):
-    """Each table as Arrow IPC; sizes are known without encoding."""
-
-    def encode(self, value: PartitionedTables) -> bytes:
-        return pickle.dumps((value.origin, {name: table_to_bytes(table) for name, table in value.tables.items()}))
-
-    def decode(self, encoded: bytes) -> PartitionedTables:
-        origin, tables = pickle.loads(encoded)
-        return PartitionedTables(origin, {name: table_from_bytes(data) for name, data in tables.items()})
-
-    def estimate_size(self, value: PartitionedTables) -> int:
-        return sum(int(table.nbytes) for table in value.tables.values())
-
-    def is_deterministic(self) -> bool:
-        return True
-
-
-beam.coders.registry.register_coder(PartitionedTables, PartitionedTablesCoder)
-
-
 def by_range(high_bits: np.ndarray[Any, Any], num_partitions: int) -> np.ndarray[Any, Any]:
     """The partition of each 64-bit key. Partitions are ranges of keys: sorted partitions, in order, are sorted."""
     top = high_bits.astype(np.uint64) >> np.uint64(32)
     return ((top * np.uint64(num_partitions)) >> np.uint64(32)).astype(np.int64)
 
 
-class ExchangeByPartition(beam.PTransform):
+class ExchangeByPartition(graph.PTransform):
     """`PartitionedTables` in, `(partition, table)` out; rows are ordered by origin, then as sent.
 
     Several collections may send to the same partitions. (If they were flattened first, the runner would shuffle their
@@ -125,19 +102,19 @@ class ExchangeByPartition(beam.PTransform):
         self._scratch = folder / label
 
     def expand(
-        self, partitioned: beam.PCollection[PartitionedTables] | tuple[beam.PCollection[PartitionedTables], ...]
-    ) -> beam.PCollection[tuple[int, pa.Table]]:
+        self, partitioned: graph.PCollection[PartitionedTables] | tuple[graph.PCollection[PartitionedTables], ...]
+    ) -> graph.PCollection[tuple[int, pa.Table]]:
         in_files = _SendFiles(self._segments, self._scratch, holds_tables=self._transport == "local")
-        send: beam.DoFn = _SendBytes(self._segments) if self._transport == "shuffle" else in_files
+        send = _SendBytes(self._segments).send if self._transport == "shuffle" else in_files.send
         senders = partitioned if isinstance(partitioned, tuple) else (partitioned,)
-        sent = tuple(sender | f"Send{index}" >> beam.ParDo(send) for index, sender in enumerate(senders))
-        joined = sent[0] if len(sent) == 1 else sent | beam.Flatten()
+        sent = tuple(sender | f"Send{index}" >> graph.FlatMap(send) for index, sender in enumerate(senders))
+        joined = sent[0] if len(sent) == 1 else sent | graph.Flatten()
         receive: Receive = _ReceiveBytes(self._segments)
         if self._transport != "shuffle":
-            joined = joined | "Blocks" >> beam.GroupByKey() | "Directories" >> beam.FlatMap(_directories)
+            joined = joined | "Blocks" >> graph.GroupByKey() | "Directories" >> graph.FlatMap(_directories)
             receive = _ReceiveFiles(self._segments, self._scratch)
-        received = beam.FlatMap(_counted, receive, self._share, current_job()).with_output_types(tuple[int, pa.Table])
-        return joined | "Group" >> beam.GroupByKey() | "Receive" >> received
+        received = graph.FlatMap(_counted, receive, self._share, current_job()).with_output_types(tuple[int, pa.Table])
+        return joined | "Group" >> graph.GroupByKey() | "Receive" >> received
 
 
 def _local_scratch(scratch: WorkFolder) -> WorkFolder:
@@ -155,30 +132,34 @@ def _counted(
         yield from counted(share, [received])
 
 
-class _SendFiles(beam.DoFn):
-    def __init__(self, segments: Segments, scratch: WorkFolder, *, holds_tables: bool = False) -> None:
-        self._segments = segments
-        self._scratch = scratch
-        self._holds_tables = holds_tables
+@dataclass(frozen=True, slots=True)
+class _SendFiles:
+    """It is pickled for the workers."""
 
-    def process(self, partitioned: PartitionedTables) -> Iterator[tuple[int, Block]]:
-        rows = self._segments.rows(partitioned.tables)
+    segments: Segments
+    scratch: WorkFolder
+    holds_tables: bool
+
+    def send(self, partitioned: PartitionedTables) -> Iterator[tuple[int, Block]]:
+        rows = self.segments.rows(partitioned.tables)
         if not len(rows):
             return
-        if self._holds_tables and (held := hold(rows)):
-            numbers, cuts = self._segments.cut(rows)
+        if self.holds_tables and (held := hold(rows)):
+            numbers, cuts = self.segments.cut(rows)
             yield 0, Block(partitioned.origin, numbers, cuts, np.zeros(len(numbers), np.uint32), held)
             return
-        file = _block_file(self._scratch, partitioned.origin)
-        yield 0, write_block(file, partitioned.origin, self._segments.encode(rows, compression_of(file.url)))
+        file = _block_file(self.scratch, partitioned.origin)
+        yield 0, write_block(file, partitioned.origin, self.segments.encode(rows, compression_of(file.url)))
 
 
-class _SendBytes(beam.DoFn):
-    def __init__(self, segments: Segments) -> None:
-        self._segments = segments
+@dataclass(frozen=True, slots=True)
+class _SendBytes:
+    """As `_SendFiles`, of segments that are elements."""
 
-    def process(self, partitioned: PartitionedTables) -> Iterator[tuple[int, tuple[str, bytes]]]:
-        for number, segment in self._segments.encode(self._segments.rows(partitioned.tables), "zstd"):
+    segments: Segments
+
+    def send(self, partitioned: PartitionedTables) -> Iterator[tuple[int, tuple[str, bytes]]]:
+        for number, segment in self.segments.encode(self.segments.rows(partitioned.tables), "zstd"):
             yield number, (partitioned.origin, segment)
 
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import dataclass
 from typing import Any
-
-import apache_beam as beam
-from apache_beam.coders import Coder
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,19 +14,3 @@ class Passed:
     """False if the pass was skipped."""
     summary: Any = None
     """Of the outcomes, if the pass ran."""
-
-
-class PassedCoder(Coder):
-    """Bytes that no engine looks into, whatever the type of the summary."""
-
-    def encode(self, value: Passed) -> bytes:
-        return pickle.dumps((value.ran, value.summary))
-
-    def decode(self, encoded: bytes) -> Passed:
-        return Passed(*pickle.loads(encoded))
-
-    def is_deterministic(self) -> bool:
-        return False
-
-
-beam.coders.registry.register_coder(Passed, PassedCoder)

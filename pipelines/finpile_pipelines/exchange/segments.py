@@ -18,7 +18,7 @@ from finpile import storage
 from finpile.errors import IntegrityError
 from finpile.output.work_folder import WorkFile
 from finpile.storage.file_systems import file_system_of, is_object_store, read_all
-from finpile_pipelines.exchange.coders import Compression, table_from_bytes, table_to_bytes
+from finpile_pipelines.exchange.arrow_bytes import Compression, table_from_bytes, table_to_bytes
 from finpile_pipelines.exchange.held_tables import HeldTable
 from finpile_pipelines.exchange.packed import PackedRows, Ranges, SplitTable, can_pack
 

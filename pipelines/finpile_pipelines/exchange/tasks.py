@@ -17,10 +17,9 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-import apache_beam as beam
-
 from finpile import storage
 from finpile.output.work_folder import WorkFolder
+from finpile_pipelines import graph
 from finpile_pipelines.exchange.jobs import Job, compared_versions, current_job, working
 from finpile_pipelines.exchange.passed import Passed
 from finpile_pipelines.exchange.task_lists import task_list
@@ -38,7 +37,7 @@ def _always(summary: Any) -> bool:
 class After:
     """A condition for a pass: it begins when an earlier pass is complete, or is skipped."""
 
-    gathered: beam.PCollection[Passed]
+    gathered: graph.PCollection[Passed]
     """The output of the earlier pass's `Gather`."""
     when: Callable[[Any], bool] = _always
     """Whether the pass runs, given the summary in `gathered`. If the earlier pass is skipped, so is this one."""
@@ -49,10 +48,10 @@ class After:
         return lambda passed: passed.ran and when(passed.summary)
 
 
-class Tasks(beam.PTransform):
+class Tasks(graph.PTransform):
     """A list of tasks as elements, distributed over the workers. Together they are `share` of the pipeline's work.
 
-    Unlike `beam.Create(tasks, reshuffle=True)` it reports the share of each task as progress when the task and all
+    Unlike `graph.Create(tasks, reshuffle=True)` it reports the share of each task as progress when the task and all
     steps fused with it are done. `note` is shown as the current step while the tasks run. `after` delays the tasks.
     """
 
@@ -70,16 +69,16 @@ class Tasks(beam.PTransform):
         self._after = after
         self._note = note
 
-    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[Any]:
+    def expand(self, pipeline: graph.Pipeline) -> graph.PCollection[Any]:
         tasks, after = task_list(self._tasks, current_job()), self._after
         if after is None and (compared := compared_versions()) is not None:
             after = After(compared)
         if after is None:
-            return pipeline | beam.Impulse() | beam.FlatMap(lambda _: tasks.read()) | _Distributed(self._note)
+            return pipeline | graph.Impulse() | graph.FlatMap(lambda _: tasks.read()) | _Distributed(self._note)
         return pipeline | _Released(lambda _: tasks.read(), after) | _Distributed(self._note)
 
 
-class PlannedTasks(beam.PTransform):
+class PlannedTasks(graph.PTransform):
     """As `Tasks`, for tasks that `plan` lists from the summary of the earlier pass."""
 
     def __init__(
@@ -91,7 +90,7 @@ class PlannedTasks(beam.PTransform):
         self._after = after
         self._note = note
 
-    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[Any]:
+    def expand(self, pipeline: graph.Pipeline) -> graph.PCollection[Any]:
         plan, share = self._plan, self._share
         released = _Released(lambda passed: _with_shares(list(plan(passed.summary)), share), self._after)
         return pipeline | released | _Distributed(self._note)
@@ -106,7 +105,7 @@ def _with_shares(tasks: Sequence[Any], share: float, sizes: Sequence[int] = ()) 
     return list(enumerate(zip(shares, tasks, strict=True)))
 
 
-class _Released(beam.PTransform):
+class _Released(graph.PTransform):
     """Tasks that `plan` lists from the end of an earlier pass; none if the pass is skipped."""
 
     def __init__(self, plan: Callable[[Passed], Sequence[_Numbered]], after: After) -> None:
@@ -114,30 +113,30 @@ class _Released(beam.PTransform):
         self._plan = plan
         self._after = after
 
-    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[_Numbered]:
+    def expand(self, pipeline: graph.Pipeline) -> graph.PCollection[_Numbered]:
         plan, is_met = self._plan, self._after.is_met()
         return (
             pipeline
-            | beam.Impulse()
-            | beam.FlatMap(
+            | graph.Impulse()
+            | graph.FlatMap(
                 lambda _, passed: plan(passed) if is_met(passed) else [],
-                beam.pvalue.AsSingleton(self._after.gathered),
+                graph.AsSingleton(self._after.gathered),
             )
         )
 
 
-class _Distributed(beam.PTransform):
+class _Distributed(graph.PTransform):
     """Assigns tasks to workers: a runner assigns each group of a `GroupByKey` to any worker."""
 
     def __init__(self, note: str) -> None:
         super().__init__()
         self._note = note
 
-    def expand(self, numbered: beam.PCollection[_Numbered]) -> beam.PCollection[Any]:
-        return numbered | beam.GroupByKey() | "Task" >> beam.FlatMap(_counted, self._note, current_job())
+    def expand(self, numbered: graph.PCollection[_Numbered]) -> graph.PCollection[Any]:
+        return numbered | graph.GroupByKey() | "Task" >> graph.FlatMap(_counted, self._note, current_job())
 
 
-class Gather(beam.PTransform):
+class Gather(graph.PTransform):
     """Writes task outcomes (JSON objects) to one file, sorted by their text: the order of work has no effect.
 
     Its output is one element with `summary(outcomes)`, by default their number; the file exists when it is there. If
@@ -152,7 +151,7 @@ class Gather(beam.PTransform):
         self._summary = summary
         self._after = after
 
-    def expand(self, outcomes: beam.PCollection[Mapping[str, Any]]) -> beam.PCollection[Passed]:
+    def expand(self, outcomes: graph.PCollection[Mapping[str, Any]]) -> graph.PCollection[Passed]:
         file, summary, after, job = self._file, self._summary, self._after, current_job()
 
         def write(group: tuple[int, Iterable[str]]) -> Passed:
@@ -163,27 +162,27 @@ class Gather(beam.PTransform):
                 return Passed(True, summary(gathered))
 
         keyed = tuple[int, str]
-        nothing = outcomes.pipeline | beam.Impulse() | "Nothing" >> beam.Map(_nothing).with_output_types(keyed)
-        texts = outcomes | "ToText" >> beam.Map(_to_text).with_output_types(keyed)
-        grouped = (texts, nothing) | beam.Flatten() | beam.GroupByKey()
+        nothing = outcomes.pipeline | graph.Impulse() | "Nothing" >> graph.Map(_nothing).with_output_types(keyed)
+        texts = outcomes | "ToText" >> graph.Map(_to_text).with_output_types(keyed)
+        grouped = (texts, nothing) | graph.Flatten() | graph.GroupByKey()
         if after is None:
-            return grouped | "Write" >> beam.Map(write).with_output_types(Passed)
+            return grouped | "Write" >> graph.Map(write).with_output_types(Passed)
         is_met = after.is_met()
-        written = beam.Map(
+        written = graph.Map(
             lambda group, earlier: write(group) if is_met(earlier) else Passed(False),
-            beam.pvalue.AsSingleton(after.gathered),
+            graph.AsSingleton(after.gathered),
         )
         return grouped | "Write" >> written.with_output_types(Passed)
 
 
-class RemoveFolder(beam.PTransform):
+class RemoveFolder(graph.PTransform):
     """Removes a folder when a pass is complete; its input is the output of the pass's `Gather`. It has no elements."""
 
     def __init__(self, folder: WorkFolder) -> None:
         super().__init__()
         self._folder = folder
 
-    def expand(self, gathered: beam.PCollection[Passed]) -> beam.PCollection[int]:
+    def expand(self, gathered: graph.PCollection[Passed]) -> graph.PCollection[int]:
         folder, job = self._folder, current_job()
 
         def remove(_: Passed) -> Iterator[int]:
@@ -191,7 +190,7 @@ class RemoveFolder(beam.PTransform):
                 folder.remove()
             yield from ()
 
-        return gathered | beam.FlatMap(remove)
+        return gathered | graph.FlatMap(remove)
 
 
 def sum_of(name: str) -> Callable[[Outcomes], int]:

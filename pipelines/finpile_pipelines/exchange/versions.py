@@ -7,10 +7,9 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-
-import apache_beam as beam
 
 from finpile.errors import RunError
 from finpile.version import __version__
@@ -39,10 +38,10 @@ class Versions:
 def versions_here() -> Versions:
     """Those of this process."""
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    return Versions(python, beam.__version__, f"{__version__} (source {_source_digest()})")
+    return Versions(python, version("apache-beam"), f"{__version__} (source {_source_digest()})")
 
 
-class CompareVersions(beam.DoFn):
+class CompareVersions:
     """The end of a pass, if this worker has the expected versions.
 
     It is pickled by name, and its state is text: a worker of other versions reads it too.
@@ -51,7 +50,7 @@ class CompareVersions(beam.DoFn):
     def __init__(self, expected: Versions) -> None:
         self._expected = [expected.python, expected.beam, expected.finpile]
 
-    def process(self, element: bytes) -> Iterator[Passed]:
+    def compare(self, element: bytes) -> Iterator[Passed]:
         """Raises: RunError that names the versions of both, and the remedy."""
         del element
         expected, here = Versions(*self._expected), versions_here()

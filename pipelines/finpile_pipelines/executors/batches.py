@@ -14,9 +14,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+import finpile_pipelines.exchange.coders  # noqa: F401  (registers the coders of elements)
 from finpile.dedup.documents import Scope, compared, selectable
 from finpile.errors import InputError
-from finpile_pipelines.exchange.coders import table_from_bytes, table_to_bytes
+from finpile_pipelines.exchange.arrow_bytes import table_from_bytes, table_to_bytes
 from finpile_pipelines.exchange.partition import PartitionedTables, split_by_partition
 
 #: Partitions of each shuffle, if the caller does not set them.

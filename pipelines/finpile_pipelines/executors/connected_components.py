@@ -13,13 +13,13 @@ Source: Kiveris et al. 2014, Connected Components in MapReduce and Beyond.
 
 from typing import Any
 
-import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
 from finpile import storage
 from finpile.dedup.near import clusters
 from finpile.output.work_folder import WorkFile, WorkFolder
+from finpile_pipelines import graph
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, by_range, split_by_partition
 from finpile_pipelines.exchange.tasks import Gather, Tasks, sum_of
 from finpile_pipelines.runner.engine import Engine
@@ -96,7 +96,7 @@ class ConnectedComponents:
             write_partition(stars, starred[0], starred[1])
             return _moved(starred)
 
-        def construct(pipeline: beam.Pipeline) -> None:
+        def construct(pipeline: graph.Pipeline) -> None:
             transport, share = engine.exchange_transport, 1 / (3 * partitions)
             by_end = ExchangeByPartition(
                 transport, self._scratch, "ByEnd", share, schema=clusters.NEIGHBOUR_SCHEMA, partitions=partitions
@@ -104,12 +104,12 @@ class ConnectedComponents:
             by_larger = ExchangeByPartition(
                 transport, self._scratch, "ByLargerEnd", share, schema=clusters.NEIGHBOUR_SCHEMA, partitions=partitions
             )
-            ends = pipeline | Tasks(range(partitions), 1 / 3) | "Ends" >> beam.Map(send_both) | by_end
-            large = ends | "LargeStar" >> beam.Map(_large_star)
-            sent = large | "Larger" >> beam.Map(send_larger) | by_larger
-            small = sent | "SmallStar" >> beam.Map(_small_star)
-            outcomes = (large | "LargeMoved" >> beam.Map(_moved), small | "Write" >> beam.Map(write))
-            _ = outcomes | beam.Flatten() | Gather(file)
+            ends = pipeline | Tasks(range(partitions), 1 / 3) | "Ends" >> graph.Map(send_both) | by_end
+            large = ends | "LargeStar" >> graph.Map(_large_star)
+            sent = large | "Larger" >> graph.Map(send_larger) | by_larger
+            small = sent | "SmallStar" >> graph.Map(_small_star)
+            outcomes = (large | "LargeMoved" >> graph.Map(_moved), small | "Write" >> graph.Map(write))
+            _ = outcomes | graph.Flatten() | Gather(file)
 
         engine.run(f"{self._stage}: components", construct)
         return sum_of("changed")(storage.read_json(file))
@@ -126,7 +126,7 @@ class ConnectedComponents:
             write_partition(groups, received[0], table)
             return {"partition": received[0], "documents": table.num_rows}
 
-        def construct(pipeline: beam.Pipeline) -> None:
+        def construct(pipeline: graph.Pipeline) -> None:
             exchange = ExchangeByPartition(
                 self._engine.exchange_transport,
                 self._scratch,
@@ -134,8 +134,8 @@ class ConnectedComponents:
                 schema=clusters.GROUP_SCHEMA,
                 partitions=partitions,
             )
-            received = pipeline | Tasks(range(partitions)) | "Stars" >> beam.Map(send) | exchange
-            _ = received | "Write" >> beam.Map(write) | Gather(file)
+            received = pipeline | Tasks(range(partitions)) | "Stars" >> graph.Map(send) | exchange
+            _ = received | "Write" >> graph.Map(write) | Gather(file)
 
         self._engine.part(1, 1).run(f"{self._stage}: groups", construct)
         return sum_of("documents")(storage.read_json(file))

@@ -33,7 +33,7 @@ from finpile.dedup.plan import (
 )
 from finpile.errors import ConfigError, InputError
 from finpile.plugins import stages
-from finpile_pipelines.exchange.coders import one_batch
+from finpile_pipelines.exchange.arrow_bytes import one_batch
 from finpile_pipelines.exchange.partition import PartitionedTables, by_range
 from finpile_pipelines.executors.batches import (
     PARTITIONS,

@@ -9,12 +9,12 @@ For a few shards one task does this.
 from dataclasses import dataclass, replace
 from typing import Any
 
-import apache_beam as beam
 import pyarrow as pa
 
 from finpile.dedup.near import clusters
 from finpile.dedup.near.groups import GROUPED_PAIR_SCHEMA, PAIR_ORDER, with_group
 from finpile.output.work_folder import WorkFolder
+from finpile_pipelines import graph
 from finpile_pipelines.exchange.packed import SplitTable
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, Transport, split_by_partition
 from finpile_pipelines.exchange.passed import Passed
@@ -50,8 +50,8 @@ class GroupMembers:
             self._write_pairs(part)
 
     def construct(
-        self, pipeline: beam.Pipeline, transport: Transport, work: float = 1.0, after: After | None = None
-    ) -> beam.PCollection[Passed]:
+        self, pipeline: graph.Pipeline, transport: Transport, work: float = 1.0, after: After | None = None
+    ) -> graph.PCollection[Passed]:
         """Adds steps to a pipeline that write what `write_all` writes; the output is there when all is written."""
         return pipeline | _WriteMembers(self, transport, work, after)
 
@@ -104,12 +104,12 @@ class GroupMembers:
         return read_partition(self.folder / "groups", number, clusters.GROUP_SCHEMA)
 
 
-class _WriteMembers(beam.PTransform):
+class _WriteMembers(graph.PTransform):
     def __init__(self, members: GroupMembers, transport: Transport, work: float, after: After | None) -> None:
         super().__init__()
         self._arguments = members, transport, work, after
 
-    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[Passed]:
+    def expand(self, pipeline: graph.Pipeline) -> graph.PCollection[Passed]:
         members, transport, work, after = self._arguments
         scratch, share = members.folder / "scratch", 0.2 * work
 
@@ -122,18 +122,18 @@ class _WriteMembers(beam.PTransform):
         num_shards = 1 + max(indices, default=0)
         shards = Tasks(indices, share, after=after, note="members")
         ranges = Tasks(range(num_ranges), share, after=after, note="members")
-        sent = pipeline | "Shards" >> shards | "Numbers" >> beam.Map(members._send_numbers)
+        sent = pipeline | "Shards" >> shards | "Numbers" >> graph.Map(members._send_numbers)
         found = (
-            sent | exchange("MembersByNumber", num_ranges, PLACE_SCHEMA) | "Members" >> beam.Map(members._send_members)
+            sent | exchange("MembersByNumber", num_ranges, PLACE_SCHEMA) | "Members" >> graph.Map(members._send_members)
         )
-        routed = pipeline | "Ranges" >> ranges | "Pairs" >> beam.Map(members._send_pairs)
+        routed = pipeline | "Ranges" >> ranges | "Pairs" >> graph.Map(members._send_pairs)
         outcomes = (
             found
             | exchange("MembersByShard", num_shards, _GROUPED_PLACE_SCHEMA)
-            | "WriteMembers" >> beam.Map(members._write_members),
+            | "WriteMembers" >> graph.Map(members._write_members),
             routed
             | exchange("PairsByGroup", num_ranges, GROUPED_PAIR_SCHEMA)
-            | "WritePairs" >> beam.Map(members._write_pairs),
+            | "WritePairs" >> graph.Map(members._write_pairs),
         )
         gather = Gather(members.folder.file("members.json"), after=after)
-        return outcomes | beam.Flatten() | gather
+        return outcomes | graph.Flatten() | gather

@@ -15,7 +15,6 @@ process holds one shard, or one partition of an exchange, which is about as larg
 from dataclasses import dataclass, replace
 from typing import Any
 
-import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
@@ -23,6 +22,7 @@ from finpile import storage
 from finpile.dedup.near import clusters
 from finpile.dedup.plan import Counted, Groups, Part
 from finpile.output.work_folder import WorkFolder
+from finpile_pipelines import graph
 from finpile_pipelines.dedup.removals import WriteRemovals, removal_table
 from finpile_pipelines.exchange.partition import (
     ExchangeByPartition,
@@ -66,8 +66,8 @@ class GroupsOverShards:
         return step
 
     def construct(
-        self, work: float, after: After | None, are_connected: bool, pipeline: beam.Pipeline
-    ) -> beam.PCollection[Passed]:
+        self, work: float, after: After | None, are_connected: bool, pipeline: graph.Pipeline
+    ) -> graph.PCollection[Passed]:
         """Adds all steps to a pipeline, or those after the connected components; the output is there at the end.
 
         The pass ends with its pairs if they are too many to be connected in memory.
@@ -99,7 +99,7 @@ class GroupsOverShards:
         files = map(self._folder.file, ("pairs.json", "groups.json", "resolved.json"))
         return Counted(sums=sums_of([row for file in files for row in storage.read_json(file)]), outcomes=())
 
-    def _pair(self, pipeline: beam.Pipeline, work: float, after: After | None) -> beam.PCollection[Passed]:
+    def _pair(self, pipeline: graph.Pipeline, work: float, after: After | None) -> graph.PCollection[Passed]:
         """Writes the places of documents by shard, and pairs by range of numbers; the summary is the pairs' number."""
         keys_of, pairs_of = _KeysOfShards(self.round.of_workers, self.step), self.step.pairs
         partitions = self._partitions
@@ -125,16 +125,16 @@ class GroupsOverShards:
             return {"pairs_of": received[0], _PAIRS: distinct.num_rows}
 
         refs = self.round.refs
-        keys = pipeline | "Documents" >> Tasks(refs, 0.7 * work, after=after, note="keys") | "Keys" >> beam.Map(send)
-        paired = keys | self._exchange("ByBandKey", 0.2 * work, self.step.sends) | "Pairs" >> beam.Map(pair)
+        keys = pipeline | "Documents" >> Tasks(refs, 0.7 * work, after=after, note="keys") | "Keys" >> graph.Map(send)
+        paired = keys | self._exchange("ByBandKey", 0.2 * work, self.step.sends) | "Pairs" >> graph.Map(pair)
         sent = (
-            paired | "SendPairs" >> beam.Map(send_pairs) | self._exchange("ByNumber", 0.1 * work, clusters.PAIR_SCHEMA)
+            paired | "SendPairs" >> graph.Map(send_pairs) | self._exchange("ByNumber", 0.1 * work, clusters.PAIR_SCHEMA)
         )
-        outcomes = (sent | "Distinct" >> beam.Map(write), paired | "PairCounts" >> beam.Map(_counts))
+        outcomes = (sent | "Distinct" >> graph.Map(write), paired | "PairCounts" >> graph.Map(_counts))
         gather = Gather(self._folder.file("pairs.json"), sum_of(_PAIRS), after=after)
-        return outcomes | "AllPairs" >> beam.Flatten() | "GatherPairs" >> gather
+        return outcomes | "AllPairs" >> graph.Flatten() | "GatherPairs" >> gather
 
-    def _connect(self, pipeline: beam.Pipeline, work: float, after: After) -> beam.PCollection[Passed]:
+    def _connect(self, pipeline: graph.Pipeline, work: float, after: After) -> graph.PCollection[Passed]:
         """One task: the groups of all pairs and, for a few shards, their members."""
         folder, partitions, are_few = self._folder, self._partitions, self._are_few
         members = self._members if are_few else self._members.of_workers
@@ -146,10 +146,10 @@ class GroupsOverShards:
             return {_DOCUMENTS: num_documents}
 
         tasks = Tasks([0], work, after=after, note="groups")
-        connected = pipeline | "AllOfThem" >> tasks | "Connect" >> beam.Map(connect)
+        connected = pipeline | "AllOfThem" >> tasks | "Connect" >> graph.Map(connect)
         return connected | "GatherGroups" >> Gather(self._folder.file("groups.json"), after=after)
 
-    def _resolve(self, pipeline: beam.Pipeline, work: float, after: After) -> beam.PCollection[Passed]:
+    def _resolve(self, pipeline: graph.Pipeline, work: float, after: After) -> graph.PCollection[Passed]:
         """Collects the texts of each group, resolves it, and writes the removals by shard."""
         partitions, members, stage = self._partitions, self._members.of_workers, self.round.stage
         resolve_groups, members_of = self.step.resolve, _MembersOfShards(self.round.of_workers, self.step)
@@ -166,14 +166,14 @@ class GroupsOverShards:
             return removal_table(resolved[1].rows, stage)
 
         tasks = Tasks(self.round.refs, 0.3 * work, after=after, note="verify")
-        grouped = pipeline | "Groups" >> tasks | "Texts" >> beam.Map(send) | self._exchange("ByGroup", 0.7 * work)
-        resolved = grouped | "Resolve" >> beam.Map(resolve)
+        grouped = pipeline | "Groups" >> tasks | "Texts" >> graph.Map(send) | self._exchange("ByGroup", 0.7 * work)
+        resolved = grouped | "Resolve" >> graph.Map(resolve)
         written = (
             resolved
-            | "Removals" >> beam.Map(removals)
+            | "Removals" >> graph.Map(removals)
             | WriteRemovals(self.engine, self._folder, self.round.num_shards)
         )
-        outcomes = (written, resolved | "GroupCounts" >> beam.Map(_counts)) | beam.Flatten()
+        outcomes = (written, resolved | "GroupCounts" >> graph.Map(_counts)) | graph.Flatten()
         return outcomes | "GatherRemovals" >> Gather(self._folder.file("resolved.json"), after=after)
 
     @property

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -20,6 +19,7 @@ from finpile.dedup.plan import KEY_SCHEMA, Index
 from finpile.output import key_index
 from finpile.output.key_index import ENTRY_SCHEMA, Generation
 from finpile.output.work_folder import WorkFile, WorkFolder
+from finpile_pipelines import graph
 from finpile_pipelines.dedup.removals import NO_ROWS
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, by_range, split_by_partition
 from finpile_pipelines.exchange.tasks import Gather, Tasks
@@ -94,21 +94,21 @@ class KeySearch:
         steps = _Steps(self._documents, self._keys, self._index, self._generations, scratch, num_parts, writes)
         tasks = [(one.of(ref), ref) for one in asking for ref in one.refs]
 
-        def construct(pipeline: beam.Pipeline) -> None:
+        def construct(pipeline: graph.Pipeline) -> None:
             transport = engine.exchange_transport
 
             def exchange(label: str, share: float, schema: pa.Schema, partitions: int) -> ExchangeByPartition:
                 return ExchangeByPartition(transport, scratch, label, share, schema=schema, partitions=partitions)
 
-            sent = pipeline | Tasks(list(enumerate(tasks)), 0.6, note="keys") | "Keys" >> beam.Map(steps.send)
-            _ = sent | "Asked" >> beam.Map(_first) | "GatherAsked" >> Gather(asked)
+            sent = pipeline | Tasks(list(enumerate(tasks)), 0.6, note="keys") | "Keys" >> graph.Map(steps.send)
+            _ = sent | "Asked" >> graph.Map(_first) | "GatherAsked" >> Gather(asked)
             by_range = (
-                sent | "Sent" >> beam.Map(_second) | exchange("KeysByRange", 0.3 / num_parts, _SENT_SCHEMA, num_parts)
+                sent | "Sent" >> graph.Map(_second) | exchange("KeysByRange", 0.3 / num_parts, _SENT_SCHEMA, num_parts)
             )
-            searched = by_range | "Search" >> beam.Map(steps.search)
-            _ = searched | "Parts" >> beam.Map(_first) | "GatherParts" >> Gather(parts)
-            places = searched | "Places" >> beam.Map(_second) | exchange("PlacesByShard", 0.1, _PLACE_SCHEMA, 0)
-            _ = places | "Write" >> beam.Map(steps.write) | "GatherFound" >> Gather(found)
+            searched = by_range | "Search" >> graph.Map(steps.search)
+            _ = searched | "Parts" >> graph.Map(_first) | "GatherParts" >> Gather(parts)
+            places = searched | "Places" >> graph.Map(_second) | exchange("PlacesByShard", 0.1, _PLACE_SCHEMA, 0)
+            _ = places | "Write" >> graph.Map(steps.write) | "GatherFound" >> Gather(found)
 
         engine.run(name, construct)
         told = storage.read_json(asked)

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any
 
-import apache_beam as beam
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -14,6 +13,7 @@ from finpile import storage
 from finpile.dedup.cuts import cut_bytes, join_spans
 from finpile.dedup.plan import Counted, Decision, Exchange, Groups, Part, Pass
 from finpile.output.work_folder import WorkFile, WorkFolder
+from finpile_pipelines import graph
 from finpile_pipelines.dedup.removals import (
     read_removals,
     read_spans,
@@ -78,8 +78,8 @@ class OneRound:
     tables: Tables
 
     def construct(
-        self, transport: Transport, work: float, after: After | None, first: int, pipeline: beam.Pipeline
-    ) -> beam.PCollection[Passed]:
+        self, transport: Transport, work: float, after: After | None, first: int, pipeline: graph.Pipeline
+    ) -> graph.PCollection[Passed]:
         """Adds the exchanges from number `first` on, and the decisions; the output is there when all are complete.
 
         Its summary is the number of bytes that the round cuts. An exchange with crowded hashes that is to be refined
@@ -99,7 +99,7 @@ class OneRound:
             return passed
         share = work * max(0.0, 1 - sum(step.share for step in steps)) / left
         tasks = Tasks(self._senders, share, after=after, note=self.one.name)
-        outcomes = pipeline | "Shards" >> tasks | "Decide" >> beam.Map(partial(self.of_workers._decide, decide))
+        outcomes = pipeline | "Shards" >> tasks | "Decide" >> graph.Map(partial(self.of_workers._decide, decide))
         gather = Gather(outcomes_file(self.folder, _DECIDED), sum_of(_CUT_BYTES), after=after)
         return outcomes | "Decided" >> gather
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -17,6 +16,7 @@ from finpile.documents.document import digest_bits
 from finpile.output.work_folder import WorkFile, WorkFolder
 from finpile.splitmix import GOLDEN
 from finpile.storage.sizes import num_partitions
+from finpile_pipelines import graph
 from finpile_pipelines.exchange.packed import SplitTable, packed_bytes, split_by_partition
 from finpile_pipelines.exchange.partition import (
     ExchangeByPartition,
@@ -50,7 +50,7 @@ class Request:
     num_partitions: int
 
 
-class RequestReply(beam.PTransform):
+class RequestReply(graph.PTransform):
     """Sends the rows of shards, answers them, and writes the replies. The output is there when all are written.
 
     The counts of answers and replies are in `folder/NAME.json`. The steps are `work` of the pipeline, and are skipped
@@ -75,7 +75,7 @@ class RequestReply(beam.PTransform):
         self._work = work
         self._after = after
 
-    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[Passed]:
+    def expand(self, pipeline: graph.Pipeline) -> graph.PCollection[Passed]:
         request, work, after, partitions = self._request, self._work, self._after, self._request.num_partitions
         exchanged = self._folder / f"exchange-{request.name}"
         scratch = exchanged / "scratch"
@@ -97,15 +97,15 @@ class RequestReply(beam.PTransform):
 
         by_hash = exchange("ByHash", 0.3 * work / partitions, request.sends, partitions)
         by_shard = exchange("ByShard", 0.1 * work / max(1, len(self._refs)), request.replies, num_shards)
-        sent = pipeline | Tasks(self._refs, 0.6 * work, after=after, note=request.name) | "Send" >> beam.Map(send)
-        answered = sent | by_hash | "Answer" >> beam.Map(answer)
+        sent = pipeline | Tasks(self._refs, 0.6 * work, after=after, note=request.name) | "Send" >> graph.Map(send)
+        answered = sent | by_hash | "Answer" >> graph.Map(answer)
         outcomes = (
-            sent | "Size" >> beam.Map(_size),
-            answered | "Counts" >> beam.Map(_counts),
-            answered | "Reply" >> beam.Map(_reply) | by_shard | "Write" >> beam.Map(write),
+            sent | "Size" >> graph.Map(_size),
+            answered | "Counts" >> graph.Map(_counts),
+            answered | "Reply" >> graph.Map(_reply) | by_shard | "Write" >> graph.Map(write),
         )
         gather = Gather(outcomes_file(self._folder, request.name), sum_of(request.tally), after=after)
-        passed = outcomes | beam.Flatten() | gather
+        passed = outcomes | graph.Flatten() | gather
         _ = passed | RemoveFolder(exchanged)
         return passed
 

@@ -13,11 +13,10 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-import apache_beam as beam
-
 from finpile import storage
 from finpile.dedup.plan import Counted, Inputs, Pass, Plan
 from finpile.output.work_folder import WorkFolder
+from finpile_pipelines import graph
 from finpile_pipelines.exchange.passed import Passed
 from finpile_pipelines.exchange.tasks import After
 from finpile_pipelines.executors.groups import GroupsOverShards
@@ -131,9 +130,9 @@ class PlanOverShards:
                     counted.append(self._groups(unit, engine).counted() if unit.has_groups else unit.round.counted())
         return counted
 
-    def _construct(self, engine: Engine, units: Sequence[_Unit], begin: int, pipeline: beam.Pipeline) -> None:
+    def _construct(self, engine: Engine, units: Sequence[_Unit], begin: int, pipeline: graph.Pipeline) -> None:
         """Adds the units from `begin` on to a pipeline."""
-        ends: dict[int, beam.PCollection[Passed]] = {}
+        ends: dict[int, graph.PCollection[Passed]] = {}
         works = sum(unit.round.one.share for unit in units[begin:])
         for number, unit in enumerate(units[begin:], begin):
             before = ends.get(unit.waits_for) if unit.waits_for is not None else None
@@ -223,14 +222,14 @@ class _Unit:
         return self.round.groups is not None
 
 
-class _Steps(beam.PTransform):
+class _Steps(graph.PTransform):
     """Steps that begin with elements of their own."""
 
-    def __init__(self, construct: Callable[[beam.Pipeline], beam.PCollection[Passed]]) -> None:
+    def __init__(self, construct: Callable[[graph.Pipeline], graph.PCollection[Passed]]) -> None:
         super().__init__()
         self._construct = construct
 
-    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[Passed]:
+    def expand(self, pipeline: graph.Pipeline) -> graph.PCollection[Passed]:
         return self._construct(pipeline)
 
 

@@ -3,7 +3,7 @@
 A part is in use if its source is the one that is tested. If it is missing or changed, Beam's own way is used, which
 gives the same results: `Part.without` says what it costs.
 
-Source: apache_beam 2.77.0. Decision: docs/decisions/0076-private-parts-of-beam.md.
+Decision: docs/decisions/0076-private-parts-of-beam.md.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ import inspect
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from importlib.metadata import version
 from typing import Any
 
+TESTED_VERSION = "2.77.0"
 _DIGEST_BYTES = 8
 
 
@@ -44,7 +46,6 @@ class Part:
 
 _SLOWER = "small builds take longer"
 _THREADS = "several workers are threads instead of processes"
-_OWN_RUNNER = "one worker and threads use Beam's FnApiRunner"
 _OWN_SERVER = "Beam starts and stops job servers: a killed launcher leaves them behind"
 _FN_API, _JOBS = "apache_beam.runners.portability.fn_api_runner", "apache_beam.runners.portability"
 
@@ -90,30 +91,6 @@ WORKER_THREADS = Part(
     use="the name of its thread tells that a worker process has ended",
     without=_THREADS,
 )
-SIDE_INPUT = Part(
-    place="apache_beam.pvalue:AsSideInput",
-    source="5ddcff5fb633d9c3",
-    use="its values are read in this process",
-    without=_OWN_RUNNER,
-)
-SINGLETON = Part(
-    place="apache_beam.pvalue:AsSingleton",
-    source="08effd284df20403",
-    use="its values are read in this process",
-    without=_OWN_RUNNER,
-)
-ARGUMENTS = Part(
-    place="apache_beam.internal.util:insert_values_in_args",
-    source="3b0e6ddb0f7f7d43",
-    use="side inputs become arguments in this process",
-    without=_OWN_RUNNER,
-)
-PARAMETERS = Part(
-    place="apache_beam.transforms.core:_DoFnParam",
-    source="1d1e85b2774f3b57",
-    use="functions with Beam's own parameters are recognised",
-    without=_OWN_RUNNER,
-)
 SPARK_SERVER = Part(
     place=f"{_JOBS}.spark_runner:SparkRunner.default_job_server",
     source="ccfd494712485918",
@@ -140,9 +117,8 @@ DATAFLOW_JOBS = Part(
     without="a command is refused while a job of a killed launcher may be running",
 )
 
-#: What worker processes need, and a pipeline in this process.
+#: What worker processes need.
 PROCESSES = (SERVERS, WORKER_LOGS, CHANNELS, WORKER_THREADS)
-IN_PROCESS = (SIDE_INPUT, SINGLETON, ARGUMENTS, PARAMETERS)
 
 
 @cache
@@ -156,11 +132,12 @@ def are_tested(parts: Iterable[Part]) -> bool:
 
 
 def changed(parts: Iterable[Part]) -> list[str]:
-    """A message for each part that is not used."""
-    from apache_beam import __version__
-
+    """A message for each part that is not used; those of the tested version of Beam are, and it is not imported."""
+    installed = version("apache-beam")
+    if installed == TESTED_VERSION:
+        return []
     return [
-        f"apache-beam {__version__} is not the tested version: {part.place.replace(':', '.')} is missing or has "
+        f"apache-beam {installed} is not the tested version: {part.place.replace(':', '.')} is missing or has "
         f"changed, so {part.without}"
         for part in parts
         if not is_tested(part)

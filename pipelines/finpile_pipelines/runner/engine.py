@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
-
-import apache_beam as beam
 
 from finpile import storage
 from finpile.errors import ConfigError
 from finpile.plugins.engine import ENGINES, LOCAL, EngineType, Run
+from finpile_pipelines import graph
 from finpile_pipelines.exchange.jobs import Lease, job_of
 from finpile_pipelines.exchange.partition import Transport
 from finpile_pipelines.exchange.task_lists import remove_task_lists
@@ -75,20 +75,23 @@ class Engine:
         ends = [sum(works[: index + 1]) / sum(works) for index in range(len(works))]
         return [self.part(begin, end) for begin, end in zip([0.0, *ends], ends, strict=False)]
 
-    def run(self, label: str, construct: Callable[[beam.Pipeline], None]) -> None:
-        """Builds a pipeline with `construct`, runs it and waits for its end.
+    def run(self, label: str, construct: Callable[[graph.Pipeline], None]) -> None:
+        """Adds steps with `construct` to a pipeline, runs it and waits for its end.
 
         Raises: RunError if a task fails or a job server is lost, WorkerDied if a local worker process is lost.
         """
         versions = (self.runner, self.beam_args)
 
-        def construct_job(pipeline: beam.Pipeline) -> None:
-            with job_of(self.lease, pipeline, compares=versions not in _COMPARED):
-                construct(pipeline)
-
+        steps = graph.Pipeline()
+        if self.type.is_local:
+            construct(steps)
+        else:
+            with job_of(self.lease, steps, compares=versions not in _COMPARED):
+                construct(steps)
         run = Run(
             label=label,
-            construct=construct if self.type.is_local else construct_job,
+            steps=steps,
+            construct=partial(_add_to_beam, steps),
             job_name=_job_name(label, self.lease.run if self.lease else ""),
             num_workers=self.num_workers,
             threads=self.threads,
@@ -104,10 +107,10 @@ class Engine:
             add_usage(result)
             _COMPARED.add(versions)
 
-    def run_one(self, label: str, transform: beam.PTransform) -> None:
+    def run_one(self, label: str, transform: graph.PTransform) -> None:
         """Runs a pipeline of one transform that begins with its own elements; raises as `run`."""
 
-        def construct(pipeline: beam.Pipeline) -> None:
+        def construct(pipeline: graph.Pipeline) -> None:
             _ = pipeline | transform
 
         self.run(label, construct)
@@ -125,8 +128,8 @@ class Engine:
         Raises: as `run`.
         """
 
-        def construct(pipeline: beam.Pipeline) -> None:
-            _ = pipeline | Tasks(tasks, note=note) | "Work" >> beam.Map(work) | Gather(file)
+        def construct(pipeline: graph.Pipeline) -> None:
+            _ = pipeline | Tasks(tasks, note=note) | "Work" >> graph.Map(work) | Gather(file)
 
         self.run(label, construct)
         outcomes: list[dict[str, Any]] = storage.read_json(file)
@@ -140,6 +143,12 @@ class Engine:
 
 #: Runners and options of jobs whose workers have the versions of this process.
 _COMPARED: set[tuple[str, tuple[str, ...]]] = set()
+
+
+def _add_to_beam(steps: graph.Pipeline, pipeline: Any) -> None:
+    from finpile_pipelines.runner.on_beam import add_steps  # Beam, which a run in this process does not need
+
+    add_steps(steps, pipeline)
 
 
 def _job_name(label: str, run: str) -> str:

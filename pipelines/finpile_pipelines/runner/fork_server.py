@@ -25,8 +25,8 @@ from functools import cache
 from pathlib import Path
 from typing import NoReturn
 
-from finpile_pipelines.runner import sockets, worker
-from finpile_pipelines.runner.lean_imports import LEAN, import_lean
+from finpile_pipelines.runner import worker
+from finpile_pipelines.runner.lean_imports import LEAN, import_beam, import_lean
 
 #: Modules to import and kernels to load before the first fork that names them: `module` or `module:function`, separated
 #: by commas.
@@ -46,13 +46,14 @@ def main() -> None:
     logging.getLogger().addHandler(logging.NullHandler())  # else Beam logs every step of its own to standard error
     if LEAN in sys.argv:
         import_lean()
+    import_beam()
     with socket.socket(fileno=int(sys.argv[1])) as listener:
         importlib.import_module("apache_beam.runners.worker.sdk_worker_main")
         for name in _modules(os.environ):  # while the launcher constructs its first pipeline
             with contextlib.suppress(ImportError):  # the worker that needs it reports it
                 importlib.import_module(name.partition(":")[0])
         worker.end_bundles_soon()
-        sockets.connect_privately()
+        importlib.import_module("finpile_pipelines.runner.sockets").connect_privately()  # gRPC: not in the launcher
         _ForkServer(listener).serve(launcher)
 
 

@@ -1,8 +1,7 @@
-"""Runs a Beam pipeline in this process, without serialization: the local runner with one worker, or with threads.
+"""Runs a pipeline in this process, without serialization: the local runner with one worker, or with threads.
 
-Beam's `FnApiRunner` translates each pipeline to protocol buffers, pickles its functions and encodes its elements. On a
-small corpus that takes longer than the work. Here an element is passed from step to step by reference, depth first, so
-that memory holds the elements of one task for each thread, and what `GroupByKey` and side inputs collect.
+An element is passed from step to step by reference, depth first, so that memory holds the elements of one task for each
+thread, and what `GroupByKey`, combinations and side inputs collect.
 
 Threads share the groups of a `GroupByKey`, which each pipeline of this package has after its list of tasks and in its
 exchanges. They also share one object for each function of the pipeline, so functions must not keep state in it.
@@ -19,83 +18,67 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-import apache_beam as beam
-from apache_beam.pipeline import AppliedPTransform, PipelineVisitor
-from apache_beam.pvalue import AsSideInput, PCollection
-from apache_beam.transforms.core import DoFn
-
+from finpile_pipelines import graph
 from finpile_pipelines.exchange.held_tables import tables_held
-from finpile_pipelines.runner.beam_parts import ARGUMENTS, IN_PROCESS, PARAMETERS, are_tested, part_of
 
 Consumer = Callable[[Any], None]
-#: Methods of a `DoFn` that are called around bundles, of which this runner has none.
-_BUNDLE_METHODS = ("start_bundle", "finish_bundle", "process_batch")
 
 
-def prepare(pipeline: beam.Pipeline, num_threads: int = 1) -> Callable[[], None] | None:
-    """A function that runs the pipeline to its end; None if the pipeline has steps that this runner does not support.
-
-    None, too, if the parts of Beam that it uses are not the tested ones.
-
-    With one thread, that is the calling one.
-
-    Supported are `Impulse`, `GroupByKey`, `Flatten`, and `ParDo` with side inputs but without tagged outputs, bundle
-    methods and parameters such as `DoFn.TimestampParam`. So all windows are the global one.
-    """
-    if not are_tested(IN_PROCESS):
-        return None
-    graph = _Graph(num_threads)
-    pipeline.visit(graph)
-    return graph.run if graph.is_supported else None
+def run(pipeline: graph.Pipeline, num_threads: int = 1) -> None:
+    """Runs the pipeline to its end. With one thread, that is the calling one."""
+    running = _Running(num_threads)
+    for node in pipeline.nodes:
+        running.add(node)
+    with tables_held():
+        for end in running.ends:
+            end()
 
 
 @dataclass(slots=True)
-class _Graph(PipelineVisitor):
-    """The primitive steps in topological order, and the consumers of each collection."""
+class _Running:
+    """The steps in the order of the pipeline, and the consumers of each collection."""
 
     num_threads: int
-    is_supported: bool = True
-    steps: list[Callable[[], None]] = field(default_factory=list)
+    ends: list[Callable[[], None]] = field(default_factory=list)
     """What is done when all steps before have ended."""
-    consumers: dict[PCollection[Any], list[Consumer]] = field(default_factory=dict)
+    consumers: dict[graph.PCollection[Any], list[Consumer]] = field(default_factory=dict)
 
-    def run(self) -> None:
-        with tables_held():
-            for step in self.steps:
-                step()
-
-    def visit_transform(self, node: AppliedPTransform) -> None:
-        """Called by Beam for each primitive step, producers before consumers."""
-        if len(node.outputs) > 1:
-            self.is_supported = False
-            return
-        emit = self._emitter(next(iter(node.outputs.values()), None))
-        match node.transform:
-            case beam.Impulse():
-                self.steps.append(lambda: emit(b""))
-            case beam.Flatten():
+    def add(self, node: graph.Node) -> None:
+        emit = self._emitter(node.output)
+        match node.step:
+            case graph.Impulse():
+                self.ends.append(partial(emit, b""))
+            case graph.Flatten():
                 self._consume(node, emit)
-            case beam.GroupByKey():
+            case graph.GroupByKey():
                 group = _Group(emit, self.num_threads)
                 self._consume(node, group.add)
-                self.steps.append(group.end)
-            case beam.ParDo() if _is_plain(node.transform.fn):
-                self._add_pardo(node, emit)
+                self.ends.append(group.end)
+            case graph.CombinePerKey(function=function):
+                combined = _Combination(emit, self.num_threads, function=function)
+                self._consume(node, combined.add)
+                self.ends.append(combined.end)
+            case graph.FlatMap() | graph.Map() | graph.Filter():
+                self._add_function(node, node.step, emit)
             case _:
-                self.is_supported = False
+                raise TypeError(f"{type(node.step).__name__} does not run in this process")
 
-    def _add_pardo(self, node: AppliedPTransform, emit: Consumer) -> None:
-        step = _ParDo(node.transform, emit, [_SideInput(view) for view in node.side_inputs])
-        for side_input in step.side_inputs:
-            self.consumers.setdefault(side_input.view.pvalue, []).append(side_input.values.append)
-        self._consume(node, step.waiting.append if step.side_inputs else step.process)
-        self.steps.append(step.end)
+    def _add_function(self, node: graph.Node, step: graph.FlatMap | graph.Map | graph.Filter, emit: Consumer) -> None:
+        sides = [argument for argument in step.arguments if isinstance(argument, graph.AsSingleton)]
+        if not sides:
+            self._consume(node, _applied(step, step.arguments, emit))
+            return
+        waiting = _Waiting(step, emit, {side.collection: [] for side in sides})
+        for collection, values in waiting.values.items():
+            self.consumers.setdefault(collection, []).append(values.append)
+        self._consume(node, waiting.elements.append)
+        self.ends.append(waiting.end)
 
-    def _consume(self, node: AppliedPTransform, consumer: Consumer) -> None:
-        for source in node.main_inputs.values():
+    def _consume(self, node: graph.Node, consumer: Consumer) -> None:
+        for source in node.inputs:
             self.consumers.setdefault(source, []).append(consumer)
 
-    def _emitter(self, output: PCollection[Any] | None) -> Consumer:
+    def _emitter(self, output: graph.PCollection[Any]) -> Consumer:
         consumers = self.consumers.setdefault(output, [])
 
         def emit(element: Any) -> None:
@@ -105,13 +88,43 @@ class _Graph(PipelineVisitor):
         return emit
 
 
+def _applied(step: graph.FlatMap | graph.Map | graph.Filter, arguments: Iterable[Any], emit: Consumer) -> Consumer:
+    """The function of a step, as a consumer of its elements."""
+    given = tuple(arguments)
+    function = partial(_with_arguments, step.function, given) if given else step.function
+
+    def each(element: Any) -> None:
+        for output in function(element) or ():
+            emit(output)
+            del output  # before the next one is computed
+
+    def one(element: Any) -> None:
+        emit(function(element))
+
+    def some(element: Any) -> None:
+        if function(element):
+            emit(element)
+
+    match step:
+        case graph.FlatMap():
+            return each
+        case graph.Map():
+            return one
+        case graph.Filter():
+            return some
+
+
+def _with_arguments(function: Callable[..., Any], arguments: tuple[Any, ...], element: Any) -> Any:
+    return function(element, *arguments)
+
+
 @dataclass(slots=True)
 class _Group:
     """`GroupByKey`: collects values until all producers have ended. Then threads share the groups."""
 
     emit: Consumer
     num_threads: int = 1
-    values: dict[Any, list[Any]] = field(default_factory=dict)
+    values: dict[Any, Any] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, element: tuple[Any, Any]) -> None:
@@ -126,7 +139,28 @@ class _Group:
     def _emit_group(self, key: Any) -> None:
         with self.lock:
             values = self.values.pop(key)
-        self.emit((key, values))
+        self.emit((key, self.result(values)))
+
+    def result(self, values: Any) -> Any:
+        """That of a key."""
+        return values
+
+
+@dataclass(slots=True, kw_only=True)
+class _Combination(_Group):
+    """`CombinePerKey`: holds an accumulator for each key."""
+
+    function: graph.CombineFn
+
+    def add(self, element: tuple[Any, Any]) -> None:
+        key, value = element
+        with self.lock:
+            if key not in self.values:
+                self.values[key] = self.function.create_accumulator()
+            self.values[key] = self.function.add_input(self.values[key], value)
+
+    def result(self, values: Any) -> Any:
+        return self.function.extract_output(values)
 
 
 def in_threads(calls: Iterable[Callable[[], None]], num_threads: int) -> None:
@@ -165,54 +199,25 @@ def in_threads(calls: Iterable[Callable[[], None]], num_threads: int) -> None:
         raise errors[0]
 
 
-@dataclass(slots=True)
-class _SideInput:
-    view: AsSideInput
-    values: list[Any] = field(default_factory=list)
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """A step with side inputs: its elements wait until these are complete."""
 
-    def read(self) -> Any:
-        return self.view._from_runtime_iterable(self.values, self.view._view_options())
-
-
-class _ParDo:
-    """`ParDo`: with side inputs, its elements wait until these are complete."""
-
-    def __init__(self, transform: beam.ParDo, emit: Consumer, side_inputs: list[_SideInput]) -> None:
-        self._emit, self.side_inputs = emit, side_inputs
-        self._fn: DoFn = transform.fn
-        self._args, self._kwargs = transform.args, transform.kwargs
-        self._is_set_up = False
-        self._lock = threading.Lock()
-        self.waiting: list[Any] = []
-
-    def process(self, element: Any) -> None:
-        if not self._is_set_up:
-            with self._lock:
-                self._set_up()
-        outputs: Iterable[Any] | None = self._fn.process(element, *self._args, **self._kwargs)
-        for output in outputs or ():
-            self._emit(output)
-            del output  # before the next one is computed
-
-    def _set_up(self) -> None:
-        if not self._is_set_up:
-            self._fn.setup()
-            self._is_set_up = True
+    step: graph.FlatMap | graph.Map | graph.Filter
+    emit: Consumer
+    values: dict[graph.PCollection[Any], list[Any]]
+    """Of the side inputs."""
+    elements: list[Any] = field(default_factory=list)
 
     def end(self) -> None:
         """Called when all producers have ended."""
-        if self.waiting:
-            values = [side_input.read() for side_input in self.side_inputs]
-            self._args, self._kwargs = part_of(ARGUMENTS)(self._args, self._kwargs, values)
-            for element in self.waiting:
-                self.process(element)
-        if self._is_set_up:
-            self._fn.teardown()
+        if self.elements:
+            process = _applied(self.step, map(self._argument, self.step.arguments), self.emit)
+            for element in self.elements:
+                process(element)
 
-
-def _is_plain(fn: DoFn) -> bool:
-    """Whether the function needs no bundles and none of Beam's parameters."""
-    if any(getattr(type(fn), name) is not getattr(DoFn, name) for name in _BUNDLE_METHODS):
-        return False
-    _, defaults = fn.get_function_arguments("process")
-    return not any(isinstance(default, part_of(PARAMETERS)) for default in defaults)
+    def _argument(self, argument: Any) -> Any:
+        if not isinstance(argument, graph.AsSingleton):
+            return argument
+        (value,) = self.values[argument.collection]
+        return value

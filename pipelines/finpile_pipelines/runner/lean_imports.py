@@ -48,7 +48,7 @@ def is_lean() -> bool:
 
 
 def import_lean() -> None:
-    """Imports the three packages without optional ones; once they are imported, it has no effect."""
+    """Imports pyarrow and Numba without optional packages; once they are imported, it has no effect."""
     if is_lean():
         return
     _DONE.append(True)
@@ -57,8 +57,16 @@ def import_lean() -> None:
         import pyarrow as pa
 
         pa.array([0])  # pyarrow looks for pandas once
-        for module in ("apache_beam", "numba.np.arraymath"):
-            importlib.import_module(module)
+        importlib.import_module("numba.np.arraymath")
+
+
+def import_beam() -> None:
+    """Imports Beam, which a run in one process does not need; without optional packages if imports are lean."""
+    if not is_lean():
+        importlib.import_module("apache_beam")
+        return
+    with _hidden(), silent_log(), contextlib.suppress(ImportError):
+        importlib.import_module("apache_beam")
 
 
 @contextmanager

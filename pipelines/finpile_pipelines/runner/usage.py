@@ -6,8 +6,6 @@ import contextlib
 from dataclasses import dataclass
 from typing import Any
 
-from apache_beam.metrics import MetricsFilter
-
 from finpile_pipelines.exchange.jobs import CPU_MILLISECONDS, METRICS, PEAK_BYTES
 
 
@@ -26,6 +24,8 @@ USED = Usage()
 
 def add_usage(result: Any) -> None:
     """Adds what the workers of an ended job reported; nothing if the engine does not know it."""
+    from apache_beam.metrics import MetricsFilter
+
     with contextlib.suppress(Exception):  # of the clients of engines: a job without measurements is no failed job
         found = result.metrics().query(MetricsFilter().with_namespace(METRICS))
         for counter in found["counters"]:

@@ -17,7 +17,7 @@ from finpile.sources.readers.reading import read_file
 from finpile.sources.readers.record_evidence import FieldEvidence
 from finpile.timestamps import DateEvidence, Order
 from finpile_pipelines.corpus.ingest import IngestTask, find_inputs, plan
-from finpile_pipelines.exchange.coders import one_batch
+from finpile_pipelines.exchange.arrow_bytes import one_batch
 from finpile_pipelines.executors.batches import Composite
 from finpile_pipelines.executors.elements import Outputs, first_output, second_output
 

@@ -11,7 +11,6 @@ Hence a chunk is a function of the set of texts alone, and a sample of its domai
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
-import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
@@ -38,7 +37,7 @@ def bucket_sizes(texts: pa.ChunkedArray, share: float = 1.0) -> BucketSizes:
     return found, np.bincount(places, weights=sizes, minlength=len(found)).astype(np.int64)
 
 
-class AddBucketSizes(beam.CombineFn):
+class AddBucketSizes:
     """The bytes of all buckets, from the buckets of parts of a text."""
 
     def create_accumulator(self) -> Int64s:

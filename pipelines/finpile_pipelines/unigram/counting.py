@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -16,6 +15,7 @@ from finpile_tokenizer import PretokenCounts, count_pretokens
 
 from finpile import storage
 from finpile.output.work_folder import WorkFile, WorkFolder
+from finpile_pipelines import graph
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, split_by_partition
 from finpile_pipelines.exchange.tasks import After, Gather, Tasks
 from finpile_pipelines.progress import report_part, report_progress
@@ -87,20 +87,20 @@ def count_texts(run: TrainingRun, texts: TrainingTexts) -> list[Chunk]:
 
     split = {label: domain for label, domain in domains.items() if domain.num_chunks > 1}
 
-    def construct(pipeline: beam.Pipeline) -> beam.PCollection[dict[str, Any]]:
+    def construct(pipeline: graph.Pipeline) -> graph.PCollection[dict[str, Any]]:
         edges: Any = {}
         after = None
         if split:
             tasks = Tasks(texts.files, 0.2, sizes, note="sizes of chunks")
-            measured = pipeline | "Measured" >> tasks | "Measure" >> beam.FlatMap(_measure_file, split)
-            chosen = measured | beam.CombinePerKey(AddBucketSizes()) | "Choose" >> beam.Map(edges_to_json, split)
+            measured = pipeline | "Measured" >> tasks | "Measure" >> graph.FlatMap(_measure_file, split)
+            chosen = measured | graph.CombinePerKey(AddBucketSizes()) | "Choose" >> graph.Map(edges_to_json, split)
             gathered = chosen | "GatherEdges" >> Gather(run.folder.file("edges.json"), edges_from_json)
-            chosen_edges = gathered | "Edges" >> beam.Map(lambda passed: passed.summary)
-            edges, after = beam.pvalue.AsSingleton(chosen_edges), After(gathered)
+            chosen_edges = gathered | "Edges" >> graph.Map(lambda passed: passed.summary)
+            edges, after = graph.AsSingleton(chosen_edges), After(gathered)
         exchange = ExchangeByPartition(run.engine.exchange_transport, run.exchange_folder, "ByChunk", 0.2 / len(labels))
         tasks = Tasks(enumerate(zip(texts.files, sizes, strict=True)), 0.6 if split else 0.8, sizes, after=after)
-        counted = pipeline | tasks | "Count" >> beam.FlatMap(_count_file, domains, edges)
-        return counted | exchange | "Write" >> beam.Map(write)
+        counted = pipeline | tasks | "Count" >> graph.FlatMap(_count_file, domains, edges)
+        return counted | exchange | "Write" >> graph.Map(write)
 
     rows = run.step("count", construct, lambda rows: f"{len(rows)} chunks")
     chunks = [Chunk(**{**row, "label": tuple(row["label"])}) for row in rows]

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import apache_beam as beam
 import pyarrow.compute as pc
 
 from finpile import storage
 from finpile.errors import InputError
 from finpile.output.work_folder import WorkFolder
 from finpile.tokens.tokenizer_files import load_tokenizer
+from finpile_pipelines import graph
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
@@ -43,8 +43,8 @@ def evaluate(engine: Engine, files: Sequence[TextFile], tokenizer_url: str, fold
     """
     file = folder.file("held_out.json")
 
-    def construct(pipeline: beam.Pipeline) -> None:
-        _ = pipeline | Tasks(files) | "Evaluate" >> beam.FlatMap(_evaluate_file, tokenizer_url) | Gather(file)
+    def construct(pipeline: graph.Pipeline) -> None:
+        _ = pipeline | Tasks(files) | "Evaluate" >> graph.FlatMap(_evaluate_file, tokenizer_url) | Gather(file)
 
     engine.run("tokenizer: held out", construct)
     by_label: defaultdict[Label, list[dict[str, Any]]] = defaultdict(list)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -23,6 +23,7 @@ from finpile_tokenizer.training.state import TrainingState
 
 from finpile import storage
 from finpile.output.work_folder import WorkFile, WorkFolder
+from finpile_pipelines import graph
 from finpile_pipelines.exchange.tasks import Tasks
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.unigram.counting import own_array, read_counts
@@ -53,9 +54,9 @@ def write_lattices(run: TrainingRun, partitions: Sequence[Partition], pieces: pa
         report_progress(0, partition.num_bytes)
         return {"number": partition.number}
 
-    def construct(pipeline: beam.Pipeline) -> beam.PCollection[dict[str, Any]]:
+    def construct(pipeline: graph.Pipeline) -> graph.PCollection[dict[str, Any]]:
         tasks = Tasks(partitions, sizes=[partition.num_bytes for partition in partitions])
-        return pipeline | tasks | "Lattices" >> beam.Map(find)
+        return pipeline | tasks | "Lattices" >> graph.Map(find)
 
     narrow.step("lattices", construct, lambda rows: f"{len(pieces):,} pieces")
 
@@ -125,10 +126,10 @@ class PartitionedText:
         engine = narrow.engine.part(*self._work_of_step(state))
         answer = _Answering(question, run.folder, state_file, scale_for(self.num_bytes), num_threads)
 
-        def construct(pipeline: beam.Pipeline) -> None:
+        def construct(pipeline: graph.Pipeline) -> None:
             tasks = Tasks(self._partitions, sizes=[partition.num_bytes for partition in self._partitions])
-            answers = pipeline | tasks | "Answer" >> beam.ParDo(answer)
-            _ = answers | beam.CombineGlobally(AddAnswers()) | "Write" >> beam.Map(_write_sum, sum_file)
+            answers = pipeline | tasks | "Answer" >> graph.Map(answer.of)
+            _ = answers | graph.CombineGlobally(AddAnswers()) | "Write" >> graph.Map(_write_sum, sum_file)
 
         engine.run(f"tokenizer: {question}", construct)
         table = storage.read_parquet(sum_file)
@@ -144,34 +145,34 @@ _LOG_LIKELIHOOD = b"log_likelihood"
 _Answer: TypeAlias = tuple[dict[int, float], Int64s | None]
 
 
-class _Answering(beam.DoFn):
-    """Computes a partition's summand: its log likelihood, keyed by its number, and the counts of the state's pieces."""
+@dataclass(frozen=True, slots=True)
+class _Answering:
+    """It is pickled for the workers."""
 
-    def __init__(
-        self, question: Question, folder: WorkFolder, state_file: WorkFile, scale: float, num_threads: int
-    ) -> None:
-        self._question = question
-        self._folder = folder
-        self._state_file = state_file
-        self._scale = scale
-        self._num_threads = num_threads
+    question: Question
+    folder: WorkFolder
+    state_file: WorkFile
+    scale: float
+    num_threads: int
 
-    def process(self, partition: Partition) -> Iterable[_Answer]:
-        prefix_links = own_array(storage.read_parquet(self._folder.file("prefix_links.parquet"))["link"])
-        state = storage.read_parquet(self._state_file)
+    def of(self, partition: Partition) -> _Answer:
+        """A partition's summand: its log likelihood, keyed by its number, and the counts of the state's pieces."""
+        prefix_links = own_array(storage.read_parquet(self.folder.file("prefix_links.parquet"))["link"])
+        state = storage.read_parquet(self.state_file)
         kept = np.zeros(len(prefix_links), np.bool_)
         kept[state["number"].to_numpy()] = True
         log_probs = own_array(state["log_prob"])
-        lattices = _read_lattices(self._folder, partition.number, prefix_links).keep(kept, self._num_threads)
-        if self._question == "update":
-            found = expectation(lattices, log_probs, scale=self._scale, num_threads=self._num_threads)
-            yield {partition.number: found.log_likelihood}, found.counts
+        lattices = _read_lattices(self.folder, partition.number, prefix_links).keep(kept, self.num_threads)
+        if self.question == "update":
+            found = expectation(lattices, log_probs, scale=self.scale, num_threads=self.num_threads)
+            likelihood, counts = found.log_likelihood, found.counts
         else:
-            yield {partition.number: 0.0}, best_path_counts(lattices, log_probs, self._num_threads)
+            likelihood, counts = 0.0, best_path_counts(lattices, log_probs, self.num_threads)
         report_progress(0, partition.num_bytes)
+        return {partition.number: likelihood}, counts
 
 
-class AddAnswers(beam.CombineFn):
+class AddAnswers:
     """Adds the results of partitions; the sum does not depend on their order.
 
     Log likelihoods are floats, so they are collected and `math.fsum` adds all of them at the end.

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -12,6 +11,7 @@ from finpile_tokenizer import MAX_PRETOKEN_BYTES
 
 from finpile.output.work_folder import WorkFile, WorkFolder
 from finpile.splitmix import GOLDEN
+from finpile_pipelines import graph
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, by_range, split_by_partition
 from finpile_pipelines.exchange.tasks import Tasks
 from finpile_pipelines.unigram.counting import Chunk, chunk_file, counts_table, merge_counts, read_counts, write_counts
@@ -55,10 +55,10 @@ def partition_counts(run: TrainingRun, chunks: Sequence[Chunk]) -> list[Partitio
         write_counts(partition_file(folder, group[0]), counts)
         return {"number": group[0], "num_bytes": counts.num_bytes}
 
-    def construct(pipeline: beam.Pipeline) -> beam.PCollection[dict[str, Any]]:
+    def construct(pipeline: graph.Pipeline) -> graph.PCollection[dict[str, Any]]:
         exchange = ExchangeByPartition(run.engine.exchange_transport, run.exchange_folder, "ByPretoken", 0.5 / total)
         tasks = Tasks(chunks, 0.5, [chunk.num_bytes for chunk in chunks])
-        return pipeline | tasks | "Send" >> beam.Map(send) | exchange | "Write" >> beam.Map(write)
+        return pipeline | tasks | "Send" >> graph.Map(send) | exchange | "Write" >> graph.Map(write)
 
     rows = run.step("partition", construct, lambda rows: f"{len(rows)} partitions")
     return sorted((Partition(**row) for row in rows), key=lambda partition: partition.number)

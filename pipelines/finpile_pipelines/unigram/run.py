@@ -7,11 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import apache_beam as beam
-
 from finpile import storage
 from finpile.config import TokenizerConfig
 from finpile.output.work_folder import WorkFolder
+from finpile_pipelines import graph
 from finpile_pipelines.exchange.tasks import Gather
 from finpile_pipelines.runner.engine import Engine
 
@@ -51,7 +50,7 @@ class TrainingRun:
     def step(
         self,
         name: str,
-        construct: Callable[[beam.Pipeline], beam.PCollection[dict[str, Any]]],
+        construct: Callable[[graph.Pipeline], graph.PCollection[dict[str, Any]]],
         describe: Callable[[Outcomes], str],
     ) -> Outcomes:
         """Runs a pipeline and writes the outcomes of its tasks to `NAME.json`. If that file exists, runs nothing.
@@ -64,7 +63,7 @@ class TrainingRun:
         if not is_done:
             self.listen(StepEvent(name, "running"))
 
-            def whole(pipeline: beam.Pipeline) -> None:
+            def whole(pipeline: graph.Pipeline) -> None:
                 _ = construct(pipeline) | Gather(file)
 
             self.engine.run(f"tokenizer: {name}", whole)

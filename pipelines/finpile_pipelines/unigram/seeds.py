@@ -9,7 +9,6 @@ is not among the partition's best. With one partition nothing is omitted, and th
 from collections.abc import Sequence
 from typing import Any
 
-import apache_beam as beam
 import pyarrow as pa
 import pyarrow.compute as pc
 from finpile_tokenizer.training.seed import SEED_SIZE, find_seeds
@@ -17,6 +16,7 @@ from finpile_tokenizer.training.state import TrainingState
 
 from finpile import storage
 from finpile.output.work_folder import WorkFile, WorkFolder
+from finpile_pipelines import graph
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, by_range, split_by_partition
 from finpile_pipelines.exchange.tasks import Tasks
 from finpile_pipelines.progress import report_progress
@@ -50,10 +50,10 @@ def find_all_seeds(run: TrainingRun, partitions: Sequence[Partition], seed_size:
         storage.write_parquet(_group_file(folder, group[0]), best)
         return {"group": group[0], "strings": best.num_rows, "score": _score_at(best, -(-seed_size // num_groups))}
 
-    def construct(pipeline: beam.Pipeline) -> beam.PCollection[dict[str, Any]]:
+    def construct(pipeline: graph.Pipeline) -> graph.PCollection[dict[str, Any]]:
         exchange = ExchangeByPartition(run.engine.exchange_transport, run.exchange_folder, "ByPiece", 0.1 / num_groups)
         tasks = Tasks(partitions, 0.9, [partition.num_bytes for partition in partitions])
-        return pipeline | tasks | "Find" >> beam.Map(send) | exchange | "Add" >> beam.Map(add)
+        return pipeline | tasks | "Find" >> graph.Map(send) | exchange | "Add" >> graph.Map(add)
 
     rows = narrow.step("seeds", construct, lambda rows: f"{sum(row['strings'] for row in rows):,} candidates")
     # Each group has its share of the seeds at or above its score, so all seeds are at or above the least score.

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import apache_beam as beam
 from finpile_tokenizer import UnigramModel, UnigramTrainer, merge
 from finpile_tokenizer.training.state import TrainingState
 
 from finpile import storage
 from finpile.output.work_folder import WorkFile, WorkFolder
+from finpile_pipelines import graph
 from finpile_pipelines.exchange.tasks import Tasks
 from finpile_pipelines.progress import report_part, report_progress
 from finpile_pipelines.unigram.counting import Chunk, chunk_file, read_counts
@@ -61,10 +61,10 @@ def train_chunks(run: TrainingRun, chunks: Sequence[Chunk]) -> list[ChunkModel]:
         model = read_model(file)
         return {"number": chunk.number, "pieces": len(model.pieces), "objective": model.objective}
 
-    def construct(pipeline: beam.Pipeline) -> beam.PCollection[dict[str, Any]]:
+    def construct(pipeline: graph.Pipeline) -> graph.PCollection[dict[str, Any]]:
         largest_first = sorted(chunks, key=lambda chunk: -chunk.num_bytes)
         tasks = Tasks(largest_first, sizes=[chunk.num_bytes for chunk in largest_first])
-        return pipeline | tasks | "Train" >> beam.Map(train)
+        return pipeline | tasks | "Train" >> graph.Map(train)
 
     rows = narrow.step("train", construct, lambda rows: f"{len(rows)} models")
     found = {row["number"]: row for row in rows}
@@ -109,13 +109,13 @@ def merge_chunks(
     merged_file = run.folder.file("merged.parquet")
     ready = [(merged_file, domain_file(run, texts, label)) for label in merged_domains]
 
-    def construct(pipeline: beam.Pipeline) -> beam.PCollection[dict[str, Any]]:
+    def construct(pipeline: graph.Pipeline) -> graph.PCollection[dict[str, Any]]:
         tasks = Tasks(((str(part[0]), part) for part in parts), share=0.1)
-        by_domain = pipeline | "Chunks" >> tasks | beam.CombinePerKey(MergeModels())
-        of_chunks = by_domain | beam.Map(lambda domain: (merged_file, domain[1]))
-        of_all = (of_chunks, pipeline | "Ready" >> beam.Create(ready)) | beam.Flatten() if ready else of_chunks
-        merged = of_all | beam.CombineGlobally(MergeModels()).without_defaults()
-        return merged | "Count" >> beam.Map(lambda file: {"pieces": len(read_model(file).pieces)})
+        by_domain = pipeline | "Chunks" >> tasks | graph.CombinePerKey(MergeModels())
+        of_chunks = by_domain | graph.Map(lambda domain: (merged_file, domain[1]))
+        of_all = (of_chunks, pipeline | "Ready" >> graph.Create(ready)) | graph.Flatten() if ready else of_chunks
+        merged = of_all | graph.CombineGlobally(MergeModels())
+        return merged | "Count" >> graph.Map(lambda file: {"pieces": len(read_model(file).pieces)})
 
     narrow, _ = run.narrowed(len(texts.domains))
     narrow.step("merge", construct, lambda rows: f"{rows[0]['pieces']:,} pieces")
@@ -125,7 +125,7 @@ def merge_chunks(
 _Part: TypeAlias = tuple[WorkFile, WorkFile]
 
 
-class MergeModels(beam.CombineFn):
+class MergeModels:
     """Merges the parts of a model: maps pairs `(file of the whole, file of a part)` to the file of the whole.
 
     The accumulator is the set of parts, and `extract_output` merges all parts at once: a merge of merged models differs

@@ -11,7 +11,6 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,6 +24,7 @@ from finpile.output.published_files import PublishedFile
 from finpile.output.snapshots import document_files
 from finpile.report import documents
 from finpile.sources.readers.finding import describe
+from finpile_pipelines import graph
 from finpile_pipelines.exchange.tasks import Tasks
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.unigram.run import Outcomes, TrainingRun
@@ -181,8 +181,8 @@ def measure_texts(run: TrainingRun, files: Sequence[TextFile]) -> tuple[Training
     Raises: InputError if a file cannot be read, or if the files hold no text.
     """
 
-    def construct(pipeline: beam.Pipeline) -> beam.PCollection[dict[str, Any]]:
-        return pipeline | Tasks(files) | "Measure" >> beam.FlatMap(_measure_file)
+    def construct(pipeline: graph.Pipeline) -> graph.PCollection[dict[str, Any]]:
+        return pipeline | Tasks(files) | "Measure" >> graph.FlatMap(_measure_file)
 
     narrow, _ = run.narrowed(len(files))
     rows = narrow.step("measure", construct, lambda rows: f"{len(files)} files")
