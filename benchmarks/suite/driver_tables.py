@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
+from finpile_pipelines import graph
 from finpile_pipelines.exchange.tasks import Tasks
+from finpile_pipelines.runner.on_beam import add_steps
 from finpile_pipelines.shard_refs import shard_refs
 
 from benchmarks.common.report import RESULTS, Report, table
@@ -82,8 +84,9 @@ def _measured(make: Callable[[], Any]) -> tuple[Any, int]:
 
 
 def _request_bytes(tasks: Tasks) -> int:
-    pipeline = beam.Pipeline()
-    _ = pipeline | tasks | beam.Map(repr)
+    steps, pipeline = graph.Pipeline(), beam.Pipeline()
+    _ = steps | tasks | graph.Map(repr)
+    add_steps(steps, pipeline)
     return int(pipeline.to_runner_api().ByteSize())
 
 

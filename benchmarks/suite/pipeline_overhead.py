@@ -20,10 +20,12 @@ import pyarrow as pa
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms import core
+from finpile_pipelines import graph
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.runner import in_process
 from finpile_pipelines.runner.beam_caches import install_caches
+from finpile_pipelines.runner.on_beam import add_steps
 from finpile_pipelines.runner.worker import end_bundles_soon
 
 from benchmarks.common.report import RESULTS, Report, table
@@ -45,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     variants: dict[str, tuple[tuple[object, object], Callable[[str], tuple[float, float]]]] = {
         "FnApiRunner": (plain, _with_beam),
         "FnApiRunner, caches": (cached, _with_beam),
-        "in process, caches": (cached, _in_process),
+        "in process": (plain, _in_process),
     }
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in variants}
     with tempfile.TemporaryDirectory() as folder:
@@ -56,12 +58,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     _report(options.results, {name: found[1:] for name, found in times.items()})
 
 
-def _construct(pipeline: beam.Pipeline, folder: str) -> None:
-    sent = pipeline | Tasks(range(_NUM_TASKS)) | "Send" >> beam.Map(_send)
-    _ = sent | "Size" >> beam.Map(_size) | "Sizes" >> Gather(f"{folder}/sizes.json")
-    replies = sent | ExchangeByPartition("files", WorkFolder(folder), "ByHash") | "Reply" >> beam.Map(_reply)
+def _construct(folder: str) -> graph.Pipeline:
+    pipeline = graph.Pipeline()
+    sent = pipeline | Tasks(range(_NUM_TASKS)) | "Send" >> graph.Map(_send)
+    _ = sent | "Size" >> graph.Map(_size) | "Sizes" >> Gather(f"{folder}/sizes.json")
+    replies = sent | ExchangeByPartition("files", WorkFolder(folder), "ByHash") | "Reply" >> graph.Map(_reply)
     received = replies | ExchangeByPartition("files", WorkFolder(folder), "ByShard")
-    _ = received | "Write" >> beam.Map(_outcome) | Gather(f"{folder}/outcomes.json")
+    _ = received | "Write" >> graph.Map(_outcome) | Gather(f"{folder}/outcomes.json")
+    return pipeline
 
 
 def _send(task: int) -> PartitionedTables:
@@ -84,7 +88,7 @@ def _with_beam(folder: str) -> tuple[float, float]:
     """CPU seconds of construction and of execution."""
     began = time.process_time()
     pipeline = beam.Pipeline(FnApiRunner(), PipelineOptions(["--direct_num_workers=1"]))
-    _construct(pipeline, folder)
+    add_steps(_construct(folder), pipeline)
     constructed = time.process_time()
     pipeline.run().wait_until_finish()
     return constructed - began, time.process_time() - constructed
@@ -92,13 +96,9 @@ def _with_beam(folder: str) -> tuple[float, float]:
 
 def _in_process(folder: str) -> tuple[float, float]:
     began = time.process_time()
-    pipeline = beam.Pipeline(options=PipelineOptions(["--no_pipeline_type_check"]))
-    _construct(pipeline, folder)
-    run = in_process.prepare(pipeline)
-    if run is None:
-        raise RuntimeError("the in-process runner does not support this pipeline")
+    steps = _construct(folder)
     constructed = time.process_time()
-    run()
+    in_process.run(steps)
     return constructed - began, time.process_time() - constructed
 
 

@@ -183,13 +183,13 @@ def test_the_job_of_a_killed_launcher_is_cancelled(engine: Engine, service: Serv
 
 
 def test_a_failed_job_is_one_line_with_the_error_of_its_task(engine: Engine) -> None:
-    import apache_beam as beam
+    from finpile_pipelines import graph
 
     def fail(element: int) -> None:
         raise ValueError(f"no {element}")
 
     with pytest.raises(RunError, match=r"^stage asking failed: ValueError: no 3$"):
-        engine.run("asking", lambda pipeline: pipeline | beam.Create([3]) | beam.Map(fail))
+        engine.run("asking", lambda pipeline: pipeline | graph.Create([3]) | graph.Map(fail))
 
 
 @pytest.mark.parametrize("option", ["--template_location=gs://bucket/template", "--dry_run=true"])

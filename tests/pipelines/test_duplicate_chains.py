@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-import apache_beam as beam
 import pyarrow as pa
 import pytest
+from finpile_pipelines import graph
 from finpile_pipelines.dedup.duplicate_chains import (
     RedirectDuplicates,
     Removals,
@@ -78,7 +78,7 @@ def resolved(found: list[WorkFolder], folder: Path, transport: Transport | None 
     removals = Removals(folders=tuple(found), number=150, copy_stages=copy_stages(), num_redirecting=NUM_REDIRECTING)
     engine = Engine(transport=transport)
 
-    def construct(pipeline: beam.Pipeline) -> None:
+    def construct(pipeline: graph.Pipeline) -> None:
         _ = pipeline | RedirectDuplicates(engine, refs, removals, WorkFolder(str(folder)))
 
     if transport is None:

@@ -11,13 +11,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from finpile_pipelines.build import build
-from finpile_pipelines.exchange import coders, partition
+from finpile_pipelines.exchange import coders
 from finpile_pipelines.exchange.partition import PartitionedTables
 from finpile_pipelines.runner.engine import Engine
 
 from finpile.config import CorpusConfig, load_config
 
 _NEAR = {"bands": 32, "rows": 8, "numbers": "any"}
+#: Beam's own runner in this process, which encodes elements.
+_ENCODING = ("--direct_running_mode=in_memory",)
 _DEDUP = {"exact": True, "near": _NEAR, "substring": {"min_length": 20, "rounds": 2}}
 
 
@@ -36,10 +38,10 @@ def test_tables_that_files_carry_are_never_encoded(
 ) -> None:
     """Beam also encodes elements to estimate their size; it pickles them where it does not know their type."""
     monkeypatch.setattr(coders, "table_to_bytes", refuse)
-    monkeypatch.setattr(partition.PartitionedTablesCoder, "encode", refuse)
+    monkeypatch.setattr(coders.PartitionedTablesCoder, "encode", refuse)
     for kind in (pa.Table, PartitionedTables):
         monkeypatch.setitem(copyreg.dispatch_table, kind, refuse)
-    manifest = build(config, str(tmp_path / "out"), Engine())
+    manifest = build(config, str(tmp_path / "out"), Engine(beam_args=_ENCODING))
     counts = {stage["stage"]: stage["counts"] for stage in manifest["stages"]}
     assert all(counts[stage]["removed"] for stage in ("exact", "near"))
     assert counts["substring"]["cut_bytes"]
@@ -51,5 +53,5 @@ def test_tables_that_are_shuffled_are_never_pickled(
     """A pickled slice carries its whole parent."""
     for kind in (pa.Table, PartitionedTables):
         monkeypatch.setitem(copyreg.dispatch_table, kind, refuse)
-    manifest = build(config, str(tmp_path / "out"), Engine(transport="shuffle"))
+    manifest = build(config, str(tmp_path / "out"), Engine(transport="shuffle", beam_args=_ENCODING))
     assert all(stage["counts"]["removed"] for stage in manifest["stages"] if stage["stage"] in ("exact", "near"))

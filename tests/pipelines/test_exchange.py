@@ -11,6 +11,7 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 import pytest
+from finpile_pipelines import graph
 from finpile_pipelines.exchange import held_tables, partition, segments
 from finpile_pipelines.exchange.coders import RecordBatchCoder, TableCoder
 from finpile_pipelines.exchange.packed import SplitTable
@@ -67,9 +68,9 @@ def exchanged(transport: Transport, order: list[str], folder: Path, partitions: 
         partitioned.append(PartitionedTables(origin, split_by_partition(table, table["key"].to_numpy())))
     exchange = ExchangeByPartition(transport, WorkFolder(str(folder)) / "scratch", "ByKey", partitions=partitions)
 
-    def construct(pipeline: beam.Pipeline) -> None:
+    def construct(pipeline: graph.Pipeline) -> None:
         received = pipeline | Tasks(partitioned) | exchange
-        described = received | beam.Map(lambda group: {"partition": group[0], "rows": group[1].to_pylist()})
+        described = received | graph.Map(lambda group: {"partition": group[0], "rows": group[1].to_pylist()})
         _ = described | Gather(str(folder / "out.json"))
 
     Engine().run("exchange", construct)

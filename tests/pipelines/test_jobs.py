@@ -13,6 +13,7 @@ import apache_beam as beam
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from finpile_pipelines import graph
 from finpile_pipelines.exchange import jobs, versions
 from finpile_pipelines.exchange.jobs import Lease, job_of
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables
@@ -22,6 +23,7 @@ from finpile_pipelines.process_folder import temporary_files_inside
 from finpile_pipelines.runner import engine as engines
 from finpile_pipelines.runner import owner, usage
 from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.runner.on_beam import add_steps
 from finpile_pipelines.runner.owner import owned
 
 from finpile import storage
@@ -172,7 +174,7 @@ def test_what_a_run_changes_after_it_was_taken_over_stays(change: str, layout: L
 # --- jobs ------------------------------------------------------------------------------------------------------------
 
 
-def _steps(pipeline: beam.Pipeline, folder: str, written: str) -> None:
+def _steps(pipeline: graph.Pipeline, folder: str, written: str) -> None:
     """A task writes, a partition writes, a summary is written, a folder is removed."""
     import pyarrow as pa
 
@@ -186,14 +188,16 @@ def _steps(pipeline: beam.Pipeline, folder: str, written: str) -> None:
 
     storage.write_bytes(f"{folder}/removed/file", b"")
     exchange = ExchangeByPartition("shuffle", WorkFolder(folder), "By")
-    received = pipeline | Tasks([1, 2]) | beam.Map(write) | exchange | "Receive" >> beam.Map(receive)
+    received = pipeline | Tasks([1, 2]) | graph.Map(write) | exchange | "Receive" >> graph.Map(receive)
     _ = received | Gather(f"{folder}/outcomes.json") | RemoveFolder(WorkFolder(folder) / "removed")
 
 
-def run_job(construct: Callable[[beam.Pipeline], None], lease: Lease | None, compares: bool = False) -> Any:
+def run_job(construct: Callable[[graph.Pipeline], None], lease: Lease | None, compares: bool = False) -> Any:
+    steps = graph.Pipeline()
+    with job_of(lease, steps, compares=compares):
+        construct(steps)
     pipeline = beam.Pipeline(FnApiRunner(), PipelineOptions([]))
-    with job_of(lease, pipeline, compares=compares):
-        construct(pipeline)
+    add_steps(steps, pipeline)
     result = pipeline.run()
     result.wait_until_finish()
     return result
@@ -255,8 +259,8 @@ def test_workers_report_their_cpu_time_and_their_largest_memory(
             pass
         return {"task": task}
 
-    def construct(pipeline: beam.Pipeline) -> None:
-        _ = pipeline | Tasks([1, 2, 3]) | beam.Map(work) | Gather(str(tmp_path / "out.json"))
+    def construct(pipeline: graph.Pipeline) -> None:
+        _ = pipeline | Tasks([1, 2, 3]) | graph.Map(work) | Gather(str(tmp_path / "out.json"))
 
     usage.add_usage(run_job(construct, None))
     assert usage.Usage() == usage.USED  # the launcher itself did the work

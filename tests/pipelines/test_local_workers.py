@@ -13,11 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import apache_beam as beam
 import psutil
 import pytest
 from apache_beam.runners.worker.statesampler import DEFAULT_SAMPLING_PERIOD_MS, StateSampler
 from apache_beam.utils.counters import CounterFactory
+from finpile_pipelines import graph
 from finpile_pipelines.engines import local
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import Progress
@@ -35,9 +35,9 @@ Eventually = Callable[[Callable[[], Any]], Any]
 #: Runs four tasks in two workers; a worker performs the given action in the third. Prints the error class and message.
 SCRIPT = """
 import os, signal, sys, time
-import apache_beam as beam
 from finpile.config import load_config
 from finpile.errors import FinpileError
+from finpile_pipelines import graph
 from finpile_pipelines.engines import local
 from finpile_pipelines.build import build
 from finpile_pipelines.exchange.tasks import Gather, Tasks
@@ -53,7 +53,7 @@ def work(task):
     return {"task": task}
 
 def construct(pipeline):
-    pipeline | Tasks(range(4)) | beam.Map(work) | Gather(os.path.join(folder, "out.json"))
+    pipeline | Tasks(range(4)) | graph.Map(work) | Gather(os.path.join(folder, "out.json"))
 
 try:
     Engine(num_workers=2).run("action", construct)
@@ -199,8 +199,8 @@ def test_threads_of_one_process_work_at_once(eventually: Eventually, tmp_path: P
         met = eventually(lambda: len(list(tmp_path.glob("*.here"))) == 3)
         return {"task": task, "met": bool(met), "process": os.getpid()}
 
-    def construct(pipeline: beam.Pipeline) -> None:
-        _ = pipeline | Tasks(range(3)) | beam.Map(work) | Gather(str(tmp_path / "out.json"))
+    def construct(pipeline: graph.Pipeline) -> None:
+        _ = pipeline | Tasks(range(3)) | graph.Map(work) | Gather(str(tmp_path / "out.json"))
 
     Engine(num_workers=3, threads=True).run("meeting", construct)
     expected = [{"task": task, "met": True, "process": os.getpid()} for task in range(3)]
@@ -220,8 +220,8 @@ def failure_of(kind: type[Exception], engine: Engine, folder: Path) -> FinpileEr
             raise kind("shelf 17 is bare")
         return {"task": task}
 
-    def construct(pipeline: beam.Pipeline) -> None:
-        _ = pipeline | Tasks(range(4)) | beam.Map(work) | Gather(str(folder / "out.json"))
+    def construct(pipeline: graph.Pipeline) -> None:
+        _ = pipeline | Tasks(range(4)) | graph.Map(work) | Gather(str(folder / "out.json"))
 
     with pytest.raises(FinpileError) as caught:
         engine.run("shelves", construct)
@@ -254,15 +254,15 @@ def forked() -> list[psutil.Process]:
 #: Runs two pipelines that return their workers' parent, kills it, and runs a third. Prints their results.
 FORK_SERVER_SCRIPT = """
 import json, os, sys, time
-import apache_beam as beam
 import psutil
+from finpile_pipelines import graph
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.runner.engine import Engine
 
 out = sys.argv[1] + "/out.json"
 
 def construct(pipeline):
-    reported = pipeline | Tasks(range(4)) | beam.Map(lambda task: {"task": task, "parent": os.getppid()})
+    reported = pipeline | Tasks(range(4)) | graph.Map(lambda task: {"task": task, "parent": os.getppid()})
     _ = reported | Gather(out)
 
 def parent():
@@ -314,8 +314,8 @@ def test_workers_cpu_seconds_grow_by_the_use_of_tasks(tmp_path: Path) -> None:
             pass
         return {"task": task}
 
-    def construct(pipeline: beam.Pipeline) -> None:
-        _ = pipeline | Tasks(range(2)) | beam.Map(work) | Gather(str(tmp_path / "out.json"))
+    def construct(pipeline: graph.Pipeline) -> None:
+        _ = pipeline | Tasks(range(2)) | graph.Map(work) | Gather(str(tmp_path / "out.json"))
 
     Engine(num_workers=2).run("before", construct)
     before = local.workers_cpu_seconds()
@@ -376,8 +376,8 @@ def test_progress_reaches_the_watcher_while_tasks_run(num_workers: int, tmp_path
             time.sleep(0.01)
         return {"task": task, "waits": waits}
 
-    def construct(pipeline: beam.Pipeline) -> None:
-        _ = pipeline | Tasks([1, 2, 3]) | beam.Map(work) | Gather(str(tmp_path / "out.json"))
+    def construct(pipeline: graph.Pipeline) -> None:
+        _ = pipeline | Tasks([1, 2, 3]) | graph.Map(work) | Gather(str(tmp_path / "out.json"))
 
     Engine(num_workers=num_workers, watch=watch).run("counting", construct)
     assert Path(flag).exists()

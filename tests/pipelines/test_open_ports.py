@@ -7,10 +7,10 @@ import stat
 from pathlib import Path
 from typing import Any
 
-import apache_beam as beam
 import psutil
 import pytest
 from apache_beam.runners.portability.fn_api_runner import worker_handlers
+from finpile_pipelines import graph
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import Progress
 from finpile_pipelines.runner.engine import Engine
@@ -61,8 +61,8 @@ def test_two_workers_listen_on_no_network_interface(tmp_path: Path) -> None:
         sockets = psutil.Process().net_connections("inet")
         return {"task": task, "process": os.getpid(), "sockets": [str(one) for one in sockets]}
 
-    def construct(pipeline: beam.Pipeline) -> None:
-        _ = pipeline | Tasks(range(4)) | beam.Map(work) | Gather(str(tmp_path / "out.json"))
+    def construct(pipeline: graph.Pipeline) -> None:
+        _ = pipeline | Tasks(range(4)) | graph.Map(work) | Gather(str(tmp_path / "out.json"))
 
     Engine(num_workers=2, watch=watch).run("looking", construct)
     reported = storage.read_json(str(tmp_path / "out.json"))

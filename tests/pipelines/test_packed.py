@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from finpile_pipelines.exchange.coders import Compression
+from finpile_pipelines.exchange.arrow_bytes import Compression
 from finpile_pipelines.exchange.packed import (
     PackedRows,
     Ranges,

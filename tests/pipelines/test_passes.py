@@ -10,12 +10,14 @@ import apache_beam as beam
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.portability import common_urns
+from finpile_pipelines import graph
 from finpile_pipelines.build import build
-from finpile_pipelines.engines import local
+from finpile_pipelines.exchange import coders
 from finpile_pipelines.exchange.passed import Passed
 from finpile_pipelines.exchange.tasks import After, Gather, PlannedTasks, Tasks
 from finpile_pipelines.runner import in_process
 from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.runner.on_beam import add_steps
 from finpile_pipelines.stage import Sizes
 
 from finpile import storage
@@ -45,18 +47,20 @@ _SOURCES = [
 def constructed(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
     """The URNs of the coders of each pipeline that runs, by label; a step that emits None fails."""
     found: dict[str, list[str]] = {}
-    run, emitter = Engine.run, in_process._Graph._emitter
+    run, emitter = Engine.run, in_process._Running._emitter
 
-    def note(engine: Engine, label: str, construct: Callable[[beam.Pipeline], None]) -> None:
-        def noted(pipeline: beam.Pipeline) -> None:
+    def note(engine: Engine, label: str, construct: Callable[[graph.Pipeline], None]) -> None:
+        def noted(pipeline: graph.Pipeline) -> None:
             construct(pipeline)
-            coders = pipeline.to_runner_api().components.coders.values()
-            found[label] = sorted({coder.spec.urn for coder in coders})
+            on_beam = beam.Pipeline(options=PipelineOptions([]))
+            add_steps(pipeline, on_beam)
+            components = on_beam.to_runner_api().components
+            found[label] = sorted({coder.spec.urn for coder in components.coders.values()})
 
         run(engine, label, noted)
 
-    def without_none(graph: Any, output: Any) -> Any:
-        emit = emitter(graph, output)
+    def without_none(running: Any, output: Any) -> Any:
+        emit = emitter(running, output)
 
         def checked(element: Any) -> None:
             assert element is not None, f"None in {output}"
@@ -64,10 +68,8 @@ def constructed(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
 
         return checked
 
-    # Annotations choose coders only where Beam checks types, which it does on engines.
-    monkeypatch.setattr(local, "PipelineOptions", lambda flags: PipelineOptions([]))
     monkeypatch.setattr(Engine, "run", note)
-    monkeypatch.setattr(in_process._Graph, "_emitter", without_none)
+    monkeypatch.setattr(in_process._Running, "_emitter", without_none)
     return found
 
 
@@ -94,16 +96,18 @@ def _run(folder: Path, first: list[int], when: Callable[[Any], bool]) -> list[di
     """Three passes; the second and the third are skipped unless `when` is true of the number of first outcomes."""
     urls = [str(folder / f"{number}.json") for number in range(3)]
 
-    def construct(pipeline: beam.Pipeline) -> None:
-        outcomes = pipeline | "First" >> Tasks(first) | "A" >> beam.Map(lambda task: {"task": task})
+    def construct(pipeline: graph.Pipeline) -> None:
+        outcomes = pipeline | "First" >> Tasks(first) | "A" >> graph.Map(lambda task: {"task": task})
         gathered = outcomes | "GatherFirst" >> Gather(urls[0])
         after = After(gathered, when)
-        planned = pipeline | "Second" >> PlannedTasks(range, after=after) | "B" >> beam.Map(lambda task: {"task": task})
+        planned = (
+            pipeline | "Second" >> PlannedTasks(range, after=after) | "B" >> graph.Map(lambda task: {"task": task})
+        )
         second = planned | "GatherSecond" >> Gather(urls[1], after=after)
         last = After(second)
-        third = pipeline | "Third" >> Tasks([7], after=last) | "C" >> beam.Map(lambda task: {"task": task})
+        third = pipeline | "Third" >> Tasks([7], after=last) | "C" >> graph.Map(lambda task: {"task": task})
         passed = third | "GatherThird" >> Gather(urls[2], after=last)
-        _ = passed | beam.Map(lambda end: storage.write_json(str(folder / "ran.json"), end.ran) or 0)
+        _ = passed | graph.Map(lambda end: storage.write_json(str(folder / "ran.json"), end.ran) or 0)
 
     Engine(transport="shuffle").run("passes", construct)
     return [storage.read_json(url) if Path(url).exists() else None for url in [*urls, str(folder / "ran.json")]]
@@ -119,7 +123,8 @@ def test_a_pass_without_outcomes_is_not_skipped(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("summary", [None, 0, [], {"a": None}])
 def test_the_end_of_a_pass_is_never_empty_or_null(summary: Any) -> None:
-    coder = beam.coders.registry.get_coder(Passed)
+    coder = coders.PassedCoder()
+    assert type(beam.coders.registry.get_coder(Passed)) is coders.PassedCoder
     for passed in (Passed(True, summary), Passed(False)):
         encoded = coder.encode(passed)
         assert encoded and coder.decode(encoded) == passed

@@ -162,6 +162,7 @@ def test_a_job_server_that_cannot_be_fetched_is_reported_with_the_remedy(
     expected = r"^stage asking: .* its flink job server \(https://host/server.jar\): .*--flink_job_server_jar=FILE"
     run = Run(
         label="asking",
+        steps=None,
         construct=lambda pipeline: None,
         job_name="finpile-asking",
         num_workers=1,
@@ -174,8 +175,8 @@ def test_a_job_server_that_cannot_be_fetched_is_reported_with_the_remedy(
 
 _KILLED_DURING_A_TASK = """
 import os, signal, sys
-import apache_beam as beam
 from finpile.errors import RunError
+from finpile_pipelines import graph
 from finpile_pipelines.runner.engine import Engine
 
 def work(server):
@@ -185,7 +186,7 @@ def work(server):
 
 try:
     engine = Engine(runner="spark", beam_args=(f"--job_endpoint={sys.argv[1]}", "--environment_type=LOOPBACK"))
-    engine.run("asking", lambda pipeline: pipeline | beam.Create([int(sys.argv[2])]) | beam.Map(work))
+    engine.run("asking", lambda pipeline: pipeline | graph.Create([int(sys.argv[2])]) | graph.Map(work))
 except RunError as error:
     print(error, flush=True)
 """

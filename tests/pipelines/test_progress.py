@@ -14,11 +14,10 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
-import apache_beam as beam
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from finpile_pipelines import progress
+from finpile_pipelines import graph, progress
 from finpile_pipelines.build import build
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import Progress, counted, report_part, shares_of
@@ -125,8 +124,8 @@ def test_share_grows_task_by_task_from_all_workers(num_workers: int, tmp_path: P
             time.sleep(0.01)
         return {"waits": waits}
 
-    def construct(pipeline: beam.Pipeline) -> None:
-        _ = pipeline | Tasks([tmp_path] * num_workers, sizes=[3, 5][:num_workers]) | beam.Map(work) | Gather(url)
+    def construct(pipeline: graph.Pipeline) -> None:
+        _ = pipeline | Tasks([tmp_path] * num_workers, sizes=[3, 5][:num_workers]) | graph.Map(work) | Gather(url)
 
     url = str(tmp_path / "out.json")
     Engine(num_workers=num_workers, watch=watch).part(0.2, 0.6).run("counting", construct)

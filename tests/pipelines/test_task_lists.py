@@ -10,12 +10,14 @@ import apache_beam as beam
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from finpile_pipelines import graph
 from finpile_pipelines.exchange.jobs import Job, Lease, job_of
 from finpile_pipelines.exchange.task_lists import REQUEST_BYTES, remove_task_lists, task_list
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.executors.shard_documents import ShardDocuments
 from finpile_pipelines.executors.shards import PlanOverShards, _Unit
 from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.runner.on_beam import add_steps
 from finpile_pipelines.shard_refs import ShardRef
 from finpile_pipelines.stage import Sizes
 
@@ -51,9 +53,11 @@ def _request_bytes(name: str, dedup: DedupConfig, num_shards: int, folder: Path)
         sizes=Sizes(),
     )
     units = [_Unit(over._round(plan.passes[0], documents, over._tables()))]
+    steps = graph.Pipeline()
+    with job_of(_lease(folder), steps, compares=False):
+        over._construct(over.engine, units, 0, steps)
     pipeline = beam.Pipeline(FnApiRunner(), PipelineOptions([]))
-    with job_of(_lease(folder), pipeline, compares=False):
-        over._construct(over.engine, units, 0, pipeline)
+    add_steps(steps, pipeline)
     size = len(pipeline.to_runner_api().SerializeToString())
     shutil.rmtree(pipeline.local_tempdir)  # which a run would remove
     return size
@@ -74,10 +78,12 @@ def test_request_of_a_job_does_not_grow_with_the_shards(name: str, dedup: DedupC
 
 def test_tasks_of_a_long_list_are_those_of_the_list(tmp_path: Path) -> None:
     lease, tasks = _lease(tmp_path), [f"task {number}" for number in range(REQUEST_BYTES // 8)]
-    pipeline = beam.Pipeline(FnApiRunner(), PipelineOptions([]))
-    with job_of(lease, pipeline, compares=False):
-        outcomes = pipeline | Tasks(tasks) | beam.Map(lambda task: {"task": task})
+    steps = graph.Pipeline()
+    with job_of(lease, steps, compares=False):
+        outcomes = steps | Tasks(tasks) | graph.Map(lambda task: {"task": task})
         _ = outcomes | Gather(str(tmp_path / "outcomes.json"))
+    pipeline = beam.Pipeline(FnApiRunner(), PipelineOptions([]))
+    add_steps(steps, pipeline)
     pipeline.run().wait_until_finish()
     assert [row["task"] for row in storage.read_json(str(tmp_path / "outcomes.json"))] == sorted(tasks)
     assert len(list((tmp_path / ".work/tasks").iterdir())) == 1

@@ -16,6 +16,7 @@ import apache_beam as beam
 import pyarrow as pa
 from apache_beam.coders import Coder
 
+from finpile.dedup.plan import Answer
 from finpile_pipelines.exchange.arrow_bytes import one_batch, table_from_bytes, table_to_bytes
 from finpile_pipelines.exchange.partition import PartitionedTables
 from finpile_pipelines.exchange.passed import Passed
@@ -78,10 +79,28 @@ class PassedCoder(Coder):
         return False
 
 
+class AnswerCoder(Coder):
+    """The rows by Arrow IPC; the counts are small."""
+
+    def encode(self, value: Answer) -> bytes:
+        return pickle.dumps((table_to_bytes(value.rows), value.counts))
+
+    def decode(self, encoded: bytes) -> Answer:
+        rows, counts = pickle.loads(encoded)
+        return Answer(table_from_bytes(rows), counts)
+
+    def estimate_size(self, value: Answer) -> int:
+        return int(value.rows.nbytes)
+
+    def is_deterministic(self) -> bool:
+        return True
+
+
 for kind, coder in {
     pa.Table: TableCoder,
     pa.RecordBatch: RecordBatchCoder,
     PartitionedTables: PartitionedTablesCoder,
+    Answer: AnswerCoder,
     Passed: PassedCoder,
 }.items():
     beam.coders.registry.register_coder(kind, coder)

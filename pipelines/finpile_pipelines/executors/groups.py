@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from finpile import storage
 from finpile.dedup.near import clusters
-from finpile.dedup.plan import Counted, Groups, Part
+from finpile.dedup.plan import Answer, Counted, Groups, Part
 from finpile.output.work_folder import WorkFolder
 from finpile_pipelines import graph
 from finpile_pipelines.dedup.removals import WriteRemovals, removal_table
@@ -111,10 +111,10 @@ class GroupsOverShards:
             ranges = by_range(keys["key"].to_numpy(), partitions)
             return PartitionedTables(f"{ref.index:06d}", split_by_partition(keys, ranges))
 
-        def pair(bucket: tuple[int, pa.Table]) -> tuple[int, Any]:
+        def pair(bucket: tuple[int, pa.Table]) -> tuple[int, Answer]:
             return bucket[0], pairs_of(bucket[1])
 
-        def send_pairs(found: tuple[int, Any]) -> PartitionedTables:
+        def send_pairs(found: tuple[int, Answer]) -> PartitionedTables:
             rows = found[1].rows
             ranges = by_number(rows["a"].to_numpy(), partitions)
             return PartitionedTables(f"{found[0]:06d}", split_by_partition(rows, ranges))
@@ -159,10 +159,10 @@ class GroupsOverShards:
             parts = split_by_partition(table, table["group"].to_numpy() % partitions) if table else {}
             return PartitionedTables(f"{ref.index:06d}", parts)
 
-        def resolve(received: tuple[int, pa.Table]) -> tuple[int, Any]:
+        def resolve(received: tuple[int, pa.Table]) -> tuple[int, Answer]:
             return received[0], resolve_groups(received[1], members.pairs(received[0]))
 
-        def removals(resolved: tuple[int, Any]) -> pa.Table:
+        def removals(resolved: tuple[int, Answer]) -> pa.Table:
             return removal_table(resolved[1].rows, stage)
 
         tasks = Tasks(self.round.refs, 0.3 * work, after=after, note="verify")
@@ -239,5 +239,5 @@ def with_documents(step: Groups, part: Part) -> Part:
     return part if step.documents is None else replace(part, documents=step.documents(part.documents))
 
 
-def _counts(answered: tuple[int, Any]) -> dict[str, Any]:
+def _counts(answered: tuple[int, Answer]) -> dict[str, Any]:
     return {"partition": answered[0], **answered[1].counts}

@@ -83,7 +83,7 @@ class RequestReply(graph.PTransform):
         def send(ref: ShardRef) -> PartitionedTables:
             return PartitionedTables(f"{ref.index:06d}", by_key(request.send(ref), request.key, partitions))
 
-        def answer(group: tuple[int, pa.Table]) -> tuple[int, Any]:
+        def answer(group: tuple[int, pa.Table]) -> tuple[int, Answer]:
             return group[0], request.answer(group[1])
 
         def write(group: tuple[int, pa.Table]) -> dict[str, Any]:
@@ -140,10 +140,10 @@ def _size(partitioned: PartitionedTables) -> dict[str, Any]:
     return {"from": partitioned.origin, EXCHANGED: packed_bytes(SplitTable.of(partitioned.tables).table)}
 
 
-def _counts(answered: tuple[int, Any]) -> dict[str, Any]:
+def _counts(answered: tuple[int, Answer]) -> dict[str, Any]:
     return {"partition": answered[0], **answered[1].counts}
 
 
-def _reply(answered: tuple[int, Any]) -> PartitionedTables:
+def _reply(answered: tuple[int, Answer]) -> PartitionedTables:
     table = answered[1].rows
     return PartitionedTables(f"{answered[0]:06d}", split_by_partition(table, table["shard"].to_numpy()))

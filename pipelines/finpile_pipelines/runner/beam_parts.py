@@ -131,14 +131,17 @@ def are_tested(parts: Iterable[Part]) -> bool:
     return all(map(is_tested, parts))
 
 
+def is_tested_version() -> bool:
+    """Whether the installed version of Beam is the tested one; Beam is not imported."""
+    return version("apache-beam") == TESTED_VERSION
+
+
 def changed(parts: Iterable[Part]) -> list[str]:
-    """A message for each part that is not used; those of the tested version of Beam are, and it is not imported."""
+    """A message for each part that is not used."""
     installed = version("apache-beam")
-    if installed == TESTED_VERSION:
-        return []
     return [
-        f"apache-beam {installed} is not the tested version: {part.place.replace(':', '.')} is missing or has "
-        f"changed, so {part.without}"
+        f"apache-beam {installed} is not the tested version: {part.place.replace(':', '.')} is missing or has changed, "
+        f"so {part.without}"
         for part in parts
         if not is_tested(part)
     ]
