@@ -135,7 +135,9 @@ def test_every_flipped_bit_of_an_exchanged_file_is_noticed(schema: pa.Schema | N
     """These files live as long as one pipeline, and each of their readers reads a part."""
     tables = {name: pa.table({"n": list(range(name, name + 40)), "t": ["x"] * 40}) for name in (3, 5)}
     segments = Segments(schema)
-    sent = list(_SendFiles(segments, WorkFolder(str(tmp_path))).process(PartitionedTables("a", tables)))
+    sent = list(
+        _SendFiles(segments, WorkFolder(str(tmp_path)), holds_tables=False).send(PartitionedTables("a", tables))
+    )
     directories = dict(_directories((0, [block for _, block in sent])))
     receive = _ReceiveFiles(segments, WorkFolder(str(tmp_path)))
 

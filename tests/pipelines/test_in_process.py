@@ -194,7 +194,12 @@ def test_an_element_passes_all_steps_before_the_next_one(tmp_path: Path) -> None
     assert log.read_text() == "a1 b1 a2 b2 "
 
 
-@pytest.mark.parametrize("run", [in_process.run, lambda steps: add_steps(steps, beam.Pipeline())])
+def on_beam(steps: graph.Pipeline) -> None:
+    with temporary_files_inside():
+        add_steps(steps, beam.Pipeline())
+
+
+@pytest.mark.parametrize("run", [in_process.run, on_beam])
 def test_a_step_of_another_kind_is_an_error(run: Callable[[graph.Pipeline], None]) -> None:
     class Reshuffle(graph.Step):
         pass

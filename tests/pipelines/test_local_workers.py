@@ -208,7 +208,8 @@ def test_threads_of_one_process_work_at_once(eventually: Eventually, tmp_path: P
 
 
 def test_ends_of_bundles_wait_for_no_look_of_the_default_period(tmp_path: Path) -> None:
-    Engine().run("looking", lambda pipeline: pipeline | Tasks([{}]) | Gather(str(tmp_path / "out.json")))
+    engine = Engine(beam_args=("--direct_running_mode=in_memory",))  # in this process, by Beam
+    engine.run("looking", lambda pipeline: pipeline | Tasks([{}]) | Gather(str(tmp_path / "out.json")))
     assert StateSampler("any", CounterFactory()).sampling_period_ms < DEFAULT_SAMPLING_PERIOD_MS / 10
 
 

@@ -15,6 +15,7 @@ from finpile_pipelines.build import build
 from finpile_pipelines.exchange import coders
 from finpile_pipelines.exchange.passed import Passed
 from finpile_pipelines.exchange.tasks import After, Gather, PlannedTasks, Tasks
+from finpile_pipelines.process_folder import temporary_files_inside
 from finpile_pipelines.runner import in_process
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.runner.on_beam import add_steps
@@ -52,7 +53,8 @@ def constructed(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
     def note(engine: Engine, label: str, construct: Callable[[graph.Pipeline], None]) -> None:
         def noted(pipeline: graph.Pipeline) -> None:
             construct(pipeline)
-            on_beam = beam.Pipeline(options=PipelineOptions([]))
+            with temporary_files_inside():
+                on_beam = beam.Pipeline(options=PipelineOptions([]))
             add_steps(pipeline, on_beam)
             components = on_beam.to_runner_api().components
             found[label] = sorted({coder.spec.urn for coder in components.coders.values()})

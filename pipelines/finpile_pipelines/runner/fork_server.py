@@ -53,8 +53,14 @@ def main() -> None:
             with contextlib.suppress(ImportError):  # the worker that needs it reports it
                 importlib.import_module(name.partition(":")[0])
         worker.end_bundles_soon()
-        importlib.import_module("finpile_pipelines.runner.sockets").connect_privately()  # gRPC: not in the launcher
+        _connect_privately()
         _ForkServer(listener).serve(launcher)
+
+
+def _connect_privately() -> None:
+    from finpile_pipelines.runner import sockets  # and gRPC, which the launcher need not import
+
+    sockets.connect_privately()
 
 
 class _ForkServer:
