@@ -58,6 +58,12 @@ total_of_option = click.option(
     help="At most the first N bytes of each source.  [default: all]",
 )
 @total_of_option
+@click.option(
+    "--quality",
+    is_flag=True,
+    help="Two more tables: tokens per word, bits per byte, digits, white space and unused pieces by source; the "
+    "vocabularies.",
+)
 @json_option
 def compare_command(
     tokenizers: tuple[str, ...],
@@ -69,6 +75,7 @@ def compare_command(
     output: str | None,
     limit_bytes: int | None,
     total_of: TotalOf,
+    quality: bool,
     as_json: bool,
 ) -> None:
     """Count the same documents with several tokenizers.
@@ -85,12 +92,15 @@ def compare_command(
     from finpile.report.neox_tables import neox_tables
     from finpile.report.render import to_json_value
     from finpile.report.table3 import compare, efficiency, table3
+    from finpile.report.tokenizer_quality import QualityCounts, quality_tables
     from finpile.report.word_counts import WordCounts
 
     console = Console(as_json)
     others = [argument for argument in tokenizers if argument != ours]
     opened = [open_named(argument) for argument in (*others, *([ours] if ours else []))]
-    texts, words = iter_texts(documents, limit_bytes, text_field), WordCounts()
+    texts, words, counts = iter_texts(documents, limit_bytes, text_field), WordCounts(), QualityCounts(opened)
+    if quality:
+        texts = counts.watch(texts)
     with console.progress("counting", unit="B") as advance:
         comparison = compare(
             opened,
@@ -103,6 +113,7 @@ def compare_command(
         made = neox_tables(comparison, opened, words, by or "source")
     else:
         made = [table3(comparison, by, ours=ours is not None), efficiency(comparison)]
+    made += quality_tables(counts) if quality else []
     for table in made:
         _show(console, table)
     files = _write(output, made, comparison) if output else []

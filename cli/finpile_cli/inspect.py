@@ -16,6 +16,7 @@ from finpile_cli.paths import PathOrUrl
 
 if TYPE_CHECKING:
     from finpile.history.document import DocumentHistory
+    from finpile.report.table import Table
     from finpile.report.table3 import Comparison, TotalOf
     from finpile.verify import Check
 
@@ -120,6 +121,11 @@ def show_command(out: str, name: str, full: bool, tables: bool, as_json: bool) -
     help="Another tokenizer beside that of the build, for Table 3. May be repeated.",
 )
 @total_of_option
+@click.option(
+    "--quality",
+    is_flag=True,
+    help="Tables of what these tokenizers and the build's own make of each source, and of their vocabularies.",
+)
 @click.option("--compliance", is_flag=True, help="Write papers for authorities instead, below OUT/compliance.")
 @click.option(
     "--stated", type=PathOrUrl(), metavar="FILE", help="With --compliance: a YAML file of what no build knows."
@@ -136,6 +142,7 @@ def report_command(
     out: str,
     tokenizers: tuple[str, ...],
     total_of: TotalOf,
+    quality: bool,
     compliance: bool,
     stated: str | None,
     runs: tuple[str, ...],
@@ -170,10 +177,13 @@ def report_command(
         manifest = load_manifest(layout, through="tokens")
     if damage := find_damage(layout, manifest, ("documents", "facts", "removed", "tokenizer", "tokens")):
         raise IntegrityError(f"{out}: {'; '.join(damage[:_MOST_DAMAGES])}: no report was written; {remedy(layout)}")
-    comparison = _compare(console, out, tokenizers, total_of) if tokenizers else None
     from finpile.report.from_manifest import rewrite
 
-    files = rewrite(layout, manifest, comparison)
+    if tokenizers or quality:
+        comparison, tables = _compare(console, out, tokenizers, total_of, quality)
+        files = rewrite(layout, manifest, comparison if tokenizers else None, tables)
+    else:
+        files = rewrite(layout, manifest)
     for file in files:
         console.line(file)
     console.result({"out": out, "files": files})
@@ -212,10 +222,13 @@ def _report_growth(console: Console, layout: Layout) -> None:
     console.result({"out": layout.root, "files": files, "growth": [asdict(row) for row in rows]})
 
 
-def _compare(console: Console, out: str, others: tuple[str, ...], total_of: TotalOf) -> Comparison:
+def _compare(
+    console: Console, out: str, others: tuple[str, ...], total_of: TotalOf, measures_quality: bool
+) -> tuple[Comparison, list[Table]]:
     from finpile.output.snapshots import published_files
     from finpile.report.documents import iter_texts
     from finpile.report.table3 import compare
+    from finpile.report.tokenizer_quality import QualityCounts, quality_tables
     from finpile.tokens.tokenizer_files import check_tokenizer
 
     layout = Layout(out)
@@ -225,8 +238,12 @@ def _compare(console: Console, out: str, others: tuple[str, ...], total_of: Tota
             file.check()
             advance(file.record.size_bytes)
     opened = [open_named(argument) for argument in (*others, f"ours={layout.tokenizer}")]
+    texts, quality = iter_texts([out]), QualityCounts(opened)
+    if measures_quality:
+        texts = quality.watch(texts)
     with console.progress("counting", unit="B") as advance:
-        return compare(opened, iter_texts([out]), total_of=total_of, advance=advance)
+        comparison = compare(opened, texts, total_of=total_of, advance=advance)
+    return comparison, quality_tables(quality) if measures_quality else []
 
 
 def _tables(out: str, history: DocumentHistory) -> list[str]:

@@ -2,7 +2,7 @@
 
 reports/table1.{md,csv,tex,json}  table2.*  table2_documents.*  table2_public.*  heldout.*  table3.*
     removed.*  removed_by_source.*  statistics.json  index.html  number_fidelity.* (of documents with Inline XBRL)
-    licenses.* (if documents have licences)
+    licenses.* (if documents have licences)  tokenizer_quality.*  tokenizer_vocabularies.* (if they were measured)
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ def write_reports(
 
 
 def report_tables(statistics: CorpusStatistics, facts: BuildFacts) -> list[Table]:
-    """Tables 1 and 2, documents by year (also of public datasets), held-out documents, and Table 3 if there is one."""
+    """Tables 1 and 2, documents by year (also of public datasets), held-out documents; Table 3 and the quality
+    of tokenizers if they were measured."""
     tables = [table1(statistics), *([table2(statistics)] if statistics.has_tokens else [])]
     tables.append(documents_by_year(statistics))
     if public_rows(statistics):
@@ -52,7 +53,7 @@ def report_tables(statistics: CorpusStatistics, facts: BuildFacts) -> list[Table
         tables.append(heldout_table(statistics))
     if facts.comparison is not None:
         tables += [table3(facts.comparison, ours=facts.comparison_has_ours), efficiency(facts.comparison)]
-    return tables
+    return [*tables, *facts.quality]
 
 
 def write_table(folder: str, table: Table) -> list[str]:

@@ -37,6 +37,7 @@ from finpile.report.statistics import (
     summed,
 )
 from finpile.report.summary import source_rows
+from finpile.report.table import Table
 from finpile.report.table3 import Comparison
 from finpile.report.warnings import build_warnings
 from finpile.version import __version__
@@ -46,8 +47,15 @@ _SOURCE = ("dataset", "source")
 _COUNTS = {name: name for name in ("num_docs", "num_chars", "num_tokens", "num_bytes")}
 
 
-def write_from_manifest(layout: Layout, manifest: Mapping[str, Any], comparison: Comparison | None = None) -> list[str]:
+def write_from_manifest(
+    layout: Layout,
+    manifest: Mapping[str, Any],
+    comparison: Comparison | None = None,
+    quality: Sequence[Table] = (),
+) -> list[str]:
     """Writes `reports/` of the output folder from a manifest, with Table 3 if there is a `comparison`.
+
+    `quality` are further tables, of tokenizers.
 
     Uses `name`, `config` and `stages` up to `tokens` of the manifest, of a build without tokens what `reports` counts,
     and no values that differ between two builds of the same input (times, memory, workers, packages): the same input
@@ -73,6 +81,7 @@ def write_from_manifest(layout: Layout, manifest: Mapping[str, Any], comparison:
         heldout_after=config["heldout"]["after"] or "",
         comparison=comparison,
         comparison_has_ours=comparison is not None,
+        quality=quality,
         near=near_facts(near, counts["near"]) if near and "candidate_pairs" in counts["near"] else None,
         evaluation=[EvalSetFacts(**counted) for counted in counts["contamination"].get("sets", ())],
         warnings=tuple(build_warnings(manifest)),
@@ -183,8 +192,13 @@ def _sampled(training: Mapping[str, Any]) -> str:
     return "" if share is None else f", trained on a sample of {share:.2%} of the text"
 
 
-def rewrite(layout: Layout, manifest: dict[str, Any], comparison: Comparison | None = None) -> list[str]:
-    """Rewrites the reports of a finished build, with Table 3 if there is a `comparison`; returns the files.
+def rewrite(
+    layout: Layout,
+    manifest: dict[str, Any],
+    comparison: Comparison | None = None,
+    quality: Sequence[Table] = (),
+) -> list[str]:
+    """Rewrites the reports of a finished build as `write_from_manifest` does; returns the files.
 
     Updates the manifest.
 
@@ -198,7 +212,7 @@ def rewrite(layout: Layout, manifest: dict[str, Any], comparison: Comparison | N
             )
         write_state(layout, state)
         storage.remove_tree(layout.reports)
-        files = write_from_manifest(layout, manifest, comparison)
+        files = write_from_manifest(layout, manifest, comparison, quality)
         records = [StageRecord.from_json(stage) for stage in manifest["stages"]]
         record = replace(next(record for record in records if record.stage == "reports"), files=report_files(layout))
         stage_record.save_stage(layout.work("reports"), record)

@@ -39,6 +39,8 @@ class BuildFacts:
     """Table 3; None if no tokenizers were compared."""
     comparison_has_ours: bool = False
     """Whether the reference of the comparison, its last tokenizer, is the one of this corpus."""
+    quality: Sequence[Table] = ()
+    """Those of `tokenizer_quality`; none if it was not measured."""
     near: NearFacts | None = None
     """None if the stage `near` is off."""
     evaluation: Sequence[EvalSetFacts] = ()

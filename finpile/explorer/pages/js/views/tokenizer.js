@@ -1,6 +1,6 @@
 // The tokenizer: what one types, and the pieces of the vocabulary.
 
-import { count, fill, h, plural, share, table, titled } from "../dom.js";
+import { count, fill, h, plural, reportTable, share, table, titled } from "../dom.js";
 import { load } from "../data.js";
 import { columns } from "../charts.js";
 import { BytePairs } from "../byte_pairs.js";
@@ -23,9 +23,12 @@ export const tokenizer = {
   render(main, context) {
     const place = h("div", {}, h("p", { class: "soft" }, "Reading the vocabulary …"));
     fill(main, titled("h2", "Tokenizer", "What you type is encoded here in the page, with the vocabulary of the build: the ids are those of its token shards."), place);
-    open().then((found) => fill(place, found.encoder ? playground(context, found) : NO_ENCODER(), figures(found.data)), (error) => fill(place, h("p", { role: "alert" }, error.message)));
+    open().then((found) => fill(place, found.encoder ? playground(context, found) : NO_ENCODER(), figures(found.data), measured(context.summary.papers)), (error) => fill(place, h("p", { role: "alert" }, error.message)));
   },
 };
+
+/** What `finpile report OUT --quality` and `--compare` measured. */
+const measured = ({ tables }) => tables.filter(({ name }) => name.startsWith("tokenizer_") || name.startsWith("table3")).map(reportTable);
 
 const NO_ENCODER = () => h("p", { class: "soft" }, "The tokenizer of this build is of a library that these pages do not have: it does not encode here.");
 
