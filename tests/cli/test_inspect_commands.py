@@ -220,6 +220,31 @@ def test_report_writes_the_same_files_again(run: Run, copy_of_sample: Path) -> N
     assert run("verify", copy_of_sample).code == 0
 
 
+def test_report_measures_the_quality_of_tokenizers(run: Run, copy_of_sample: Path) -> None:
+    """The build's own alone, without Table 3; `verify` takes these tables as they are, and a new report has none."""
+    folder = copy_of_sample / "reports"
+    assert run("report", copy_of_sample, "--quality").code == 0
+    made = {path.stem for path in folder.glob("tokenizer_*.md")}
+    assert made == {"tokenizer_quality", "tokenizer_vocabularies"}
+    assert not (folder / "table3.md").exists()
+    rows = storage.read_json(str(folder / "tokenizer_quality.json"))["rows"]
+    counted = {
+        stage["stage"]: stage["counts"] for stage in storage.read_json(str(copy_of_sample / "manifest.json"))["stages"]
+    }
+    training = [
+        group["num_tokens"]
+        for part in counted["tokens"]["statistics"]
+        for group in part["groups"]
+        if group["split"] == "train"
+    ]
+    tokens = [row["values"]["num_tokens"] for row in rows]
+    assert tokens[0] == sum(tokens[1:]) == sum(training)
+    assert "Tokenizers by source" in (folder / "index.html").read_text()
+    assert run("verify", copy_of_sample).code == 0
+    assert run("report", copy_of_sample).code == 0
+    assert not list(folder.glob("tokenizer_*"))
+
+
 def test_report_speaks_json(run: Run, copy_of_sample: Path) -> None:
     report = run("report", copy_of_sample, "--json").json()
     assert report["out"] == str(copy_of_sample)

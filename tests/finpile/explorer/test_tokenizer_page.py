@@ -7,10 +7,13 @@ import random
 from pathlib import Path
 
 import numpy as np
+from click.testing import CliRunner
+from finpile_cli.main import finpile
 from finpile_tokenizer import UnigramTokenizer
 
 from benchmarks.common.browser import Browser
 from finpile import open_documents
+from finpile.explorer import write_explorer
 from finpile.tokens import TokenStore
 from tests.finpile.explorer.conftest import read_data
 
@@ -97,3 +100,18 @@ def test_counts_of_pieces_are_those_of_the_shards(explored: Path) -> None:
     tokens = np.concatenate(list(TokenStore.open(str(explored / "tokens" / "split=train")).tokens()))
     assert data["counts"] == np.bincount(tokens, minlength=data["eot_id"] + 1).tolist()
     assert sum(data["counts"]) == len(tokens)
+
+
+def test_tables_of_the_report_are_shown(browser: Browser, copy_of_sample: Path) -> None:
+    """Those that `finpile report OUT --quality` measures, with the figures of the files."""
+    done = CliRunner().invoke(finpile, ["report", str(copy_of_sample), "--quality"], catch_exceptions=False)
+    assert done.exit_code == 0
+    write_explorer(str(copy_of_sample))
+    browser.open(f"{(copy_of_sample / 'explorer' / 'index.html').as_uri()}#/tokenizer")
+    browser.wait("document.querySelector('#text') !== null")
+    rows = json.loads((copy_of_sample / "reports" / "tokenizer_quality.json").read_text())["rows"]
+    shown = browser.run(
+        "[...document.querySelectorAll('main table')].find((table) => table.textContent.includes('Tok/word')).innerText"
+    )
+    for row in rows:
+        assert "\t".join(row["shown"]) in shown
