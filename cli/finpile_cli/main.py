@@ -101,6 +101,7 @@ def finpile() -> None:
 
 def main() -> None:
     """Entry point: every error is one message and an exit code, without a traceback."""
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # Arrow's own allocator keeps what threads free
     stdout = sys.stdout
     try:
         code = finpile.main(prog_name="finpile", standalone_mode=False)

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -65,11 +67,35 @@ def write_parquet(file: File, table: pa.Table, *, durable: bool = True) -> None:
 
 
 def write_parquet_sorted(file: File, table: pa.Table, order: pa.Array) -> None:
-    """Writes the same file as `write_parquet` of `table.take(order)`, without a second copy of the table."""
-    table = table.combine_chunks()
+    """Writes the same file as `write_parquet` of `table.take(order)`; beside the table, one row group is in memory."""
+    rows = order.to_numpy().astype(np.int64)
     with files.write_atomically(file) as stream, pq.ParquetWriter(stream, table.schema, **_PARQUET) as writer:
-        for start in range(0, max(1, len(order)), ROW_GROUP_ROWS):  # a table without rows has a row group too
-            writer.write_table(table.take(order[start : start + ROW_GROUP_ROWS]), ROW_GROUP_ROWS)
+        for start in range(0, max(1, len(rows)), ROW_GROUP_ROWS):  # a table without rows has a row group too
+            some = rows[start : start + ROW_GROUP_ROWS]
+            group = pa.table([_taken(column, some) for column in table.columns], schema=table.schema)
+            writer.write_table(group, ROW_GROUP_ROWS)
+
+
+def _taken(column: pa.ChunkedArray, rows: npt.NDArray[Any]) -> pa.ChunkedArray | pa.Array:
+    """The values of some rows, in one chunk. Arrow would join all chunks first, which doubles the texts of a table."""
+    is_text = pa.types.is_large_string(column.type) or pa.types.is_large_binary(column.type)
+    if not is_text or column.num_chunks == 1 or column.null_count:
+        return column.take(pa.array(rows))
+    ends = np.cumsum([len(chunk) for chunk in column.chunks])
+    chunk_of = np.searchsorted(ends, rows, side="right")
+    row_of = rows - np.r_[0, ends][chunk_of]
+    views = [_views(chunk) for chunk in column.chunks]
+    values = [views[chunk](row) for chunk, row in zip(chunk_of.tolist(), row_of.tolist(), strict=True)]
+    places = np.cumsum([0, *map(len, values)])
+    buffers = [None, pa.py_buffer(places), pa.py_buffer(b"".join(values))]
+    return pa.Array.from_buffers(column.type, len(rows), buffers)
+
+
+def _views(texts: pa.Array) -> Callable[[int], memoryview]:
+    """A function from a row of a column of large strings to the bytes of its value, which are not copied."""
+    _, places, content = texts.buffers()
+    offsets, data = np.frombuffer(places or bytes(8), np.int64)[texts.offset :].tolist(), memoryview(content or b"")
+    return lambda row: data[offsets[row] : offsets[row + 1]]
 
 
 def write_parquet_rows(file: File, schema: pa.Schema, tables: Iterable[pa.Table]) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from finpile_pipelines.build import build
-from finpile_pipelines.corpus import ingest
+from finpile_pipelines.corpus import ingest, raw_shards
 from finpile_pipelines.runner.engine import Engine
 
 from finpile import storage
@@ -53,6 +53,29 @@ def test_the_ledger_does_not_depend_on_how_much_of_it_is_held(
     assert parts == whole and whole["removed"] == {"broken_json": NUM_LINES // 2}
     assert ledger(tmp_path / "parts").equals(ledger(tmp_path / "whole"))
     assert len(list((tmp_path / "parts" / "removed").iterdir())) >= 3
+
+
+def test_shards_do_not_depend_on_the_size_of_their_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In shards of several documents, of which batches have one, some or all; the last shard is not full."""
+    lines = [json.dumps({"text": f"Bond {number} " * (number % 7 + 1)}) for number in range(50)]
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "0.jsonl").write_text("\n".join([*lines, "{"]) + "\n")
+    [task] = tasks(tmp_path / "in", 0)
+
+    def shards(batch_bytes: int) -> tuple[list[Any], dict[str, pa.Table]]:
+        monkeypatch.setattr(raw_shards, "_BATCH_BYTES", batch_bytes)
+        folder = WorkFolder(str(tmp_path / f"out-{batch_bytes}"))
+        outcomes = ingest.ingest_task(task, folder, shard_bytes=250)
+        documents = folder / "documents"
+        tables = {name: pa.Table.from_batches(storage.read_ipc(documents.file(name))) for name in documents.names()}
+        assert any(table["text"].num_chunks > 1 for table in tables.values()) is (batch_bytes < 250)
+        return outcomes, {name: table.combine_chunks() for name, table in tables.items()}
+
+    whole = shards(1 << 20)
+    assert len(whole[1]) > 3
+    assert sum(table.num_rows for table in whole[1].values()) == 50
+    for batch_bytes in (1, 100):
+        assert shards(batch_bytes) == whole
 
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:

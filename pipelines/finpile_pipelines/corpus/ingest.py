@@ -6,8 +6,7 @@ What became of each file's bytes is published as `inputs/`, so that `finpile ver
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,7 +14,6 @@ import pyarrow as pa
 
 from finpile import storage
 from finpile.config import CorpusConfig, SourceConfig, to_dict
-from finpile.documents.document import RAW_SCHEMA, DocumentBuilder
 from finpile.documents.ledger import Removal, ledger_table
 from finpile.errors import InputError, RunError
 from finpile.output import stage_record
@@ -26,23 +24,21 @@ from finpile.sources.readers.accounting import ACCOUNT_SCHEMA, SUMS, Account, ac
 from finpile.sources.readers.finding import InputFile, list_inputs
 from finpile.sources.readers.multistream import in_ranges
 from finpile.sources.readers.reading import read_file
-from finpile.sources.readers.record_evidence import FieldEvidence, evidence_by_entry
+from finpile.sources.readers.record_evidence import evidence_by_entry
 from finpile.storage.sizes import SHARD_BYTES, task_bytes_of
 from finpile_pipelines import graph
 from finpile_pipelines.corpus.clean import clean_after, orders_of
+from finpile_pipelines.corpus.raw_shards import RowShards, ShardWriter, writing
 from finpile_pipelines.exchange.tasks import Gather, Tasks
-from finpile_pipelines.progress import report_part, report_progress, report_reading
-from finpile_pipelines.shard_refs import add_counts, count_reasons, shard_file, write_shard
+from finpile_pipelines.progress import report_part, report_reading
+from finpile_pipelines.shard_refs import add_counts, count_reasons
 from finpile_pipelines.stage import Context, Outcome, Stage, Work
 
 #: In the stage's folder: the locator, bytes and version of each file, by source entry.
 FILES = "files.json"
-_REPORT_EVERY = 128
 #: Rows of the ledger that a task holds before it writes them, and the bytes of their texts.
 _LEDGER_ROWS = 1 << 16
 _LEDGER_BYTES = 64 << 20
-#: Shards whose text a task holds at most, where a source has several rows.
-_SHARDS_HELD = 4
 #: Share of reading in the work of a pipeline that also cleans; affects the shown progress only.
 _READING = 0.6
 
@@ -112,7 +108,7 @@ def ingest_task(task: IngestTask, folder: WorkFolder, shard_bytes: int = SHARD_B
 
     The first outcome is that of the files; of a source with several rows, the documents of each follow.
     """
-    writer = _ShardWriter(task, folder, shard_bytes)
+    writer = ShardWriter(task.index, task.source, folder, shard_bytes)
     accounts, ledger = _Accounts(), _LedgerWriter(task, folder)
     for item in _read_all(task, accounts):
         if isinstance(item, Removal):
@@ -121,7 +117,7 @@ def ingest_task(task: IngestTask, folder: WorkFolder, shard_bytes: int = SHARD_B
             writer.append(item)
     writer.close()
     ledger.close()
-    with _writing(_accounts_file(folder, task)) as file:
+    with writing(_accounts_file(folder, task)) as file:
         storage.write_parquet(file, accounts.table())
     whole = {
         **_row_outcome(task, None, writer.of(None)),
@@ -135,7 +131,7 @@ def ingest_task(task: IngestTask, folder: WorkFolder, shard_bytes: int = SHARD_B
     return [whole, *(_row_outcome(task, name, row) for name, row in writer.rows.items() if name is not None)]
 
 
-def _row_outcome(task: IngestTask, name: str | None, row: _RowShards) -> dict[str, Any]:
+def _row_outcome(task: IngestTask, name: str | None, row: RowShards) -> dict[str, Any]:
     """The documents and shards of one row; files and bytes of the input are counted once, for all rows."""
     source = task.source.of_row(name)
     return {
@@ -314,15 +310,6 @@ class _Accounts:
         self._accounts = []
 
 
-@contextmanager
-def _writing(file: WorkFile) -> Iterator[WorkFile]:
-    """Raises: RunError with the file that cannot be written; what cannot be read is a row of the ledger."""
-    try:
-        yield file
-    except OSError as error:
-        raise RunError(f"{file} cannot be written: {error.strerror or error}") from error
-
-
 class _LedgerWriter:
     """Writes a task's rows of the ledger, a file as often as their texts have `_LEDGER_BYTES`."""
 
@@ -347,86 +334,13 @@ class _LedgerWriter:
 
     def _flush(self) -> None:
         name = f"{self._task.index:06d}-{self._num_files:04d}.parquet"
-        with _writing(self._folder.file("removed", name)) as file:
+        with writing(self._folder.file("removed", name)) as file:
             storage.write_parquet(file, ledger_table(self._rows))
         for reason, count in count_reasons(self._rows).items():
             self.reasons[reason] = self.reasons.get(reason, 0) + count
         self.removed_bytes += self._held_bytes
         self._num_files += 1
         self._rows, self._held_bytes = [], 0
-
-
-@dataclass(slots=True)
-class _RowShards:
-    """The shards of one row, and the documents of the next one."""
-
-    builder: DocumentBuilder
-    names: list[str] = field(default_factory=list)
-    num_documents: int = 0
-    text_bytes: int = 0
-
-
-class _ShardWriter:
-    """Cuts a task's documents into shards of about `shard_bytes`, in reading order; a shard has documents of one row.
-
-    The rows of a source with several share the memory of four shards.
-    """
-
-    def __init__(self, task: IngestTask, folder: WorkFolder, shard_bytes: int) -> None:
-        self._task = task
-        self._folder = folder
-        self._shard_bytes = shard_bytes
-        self._held_bytes = 0
-        self._num_shards = 0
-        self._reported = (0, 0)
-        self._all = (0, 0)
-        self.rows: dict[str | None, _RowShards] = {}
-        self.evidence = FieldEvidence()
-
-    def append(self, document: Any) -> None:
-        row = self.rows.get(document.row) or self._begin(document.row)
-        before = row.builder.size_bytes
-        row.builder.append(document)
-        added = row.builder.size_bytes - before
-        self.evidence.add(document)
-        row.num_documents += 1
-        row.text_bytes += added
-        self._held_bytes += added
-        self._all = (self._all[0] + 1, self._all[1] + added)
-        if self._all[0] % _REPORT_EVERY == 0:
-            self._report()
-        if row.builder.size_bytes >= self._shard_bytes:
-            self._flush(row)
-        elif self._held_bytes >= _SHARDS_HELD * self._shard_bytes:
-            self._flush(max(self.rows.values(), key=lambda other: other.builder.size_bytes))
-
-    def close(self) -> None:
-        for row in self.rows.values():
-            if len(row.builder):
-                self._flush(row)
-        self._report()
-
-    def of(self, name: str | None) -> _RowShards:
-        """The shards of a row, which may have no documents."""
-        return self.rows.get(name) or self._begin(name)
-
-    def _begin(self, name: str | None) -> _RowShards:
-        source = self._task.source.of_row(name)
-        self.rows[name] = _RowShards(DocumentBuilder(source.dataset, source.label))
-        return self.rows[name]
-
-    def _flush(self, row: _RowShards) -> None:
-        name = f"{self._task.index:06d}-{self._num_shards:04d}"
-        self._held_bytes -= row.builder.size_bytes
-        with _writing(shard_file(self._folder, name)) as file:
-            write_shard(file, RAW_SCHEMA, [row.builder.flush()])
-        row.names.append(name)
-        self._num_shards += 1
-
-    def _report(self) -> None:
-        documents, size = self._all
-        report_progress(documents - self._reported[0], size - self._reported[1])
-        self._reported = self._all
 
 
 STAGE = Stage(
