@@ -341,7 +341,15 @@ class Plan:
 
 
 def plan_of(algorithm: Algorithm, settings: Settings) -> Plan | None:
-    """Returns the plan of an algorithm; None if the settings do not ask for it."""
+    """Returns the plan of an algorithm; None if the settings do not ask for it.
+
+    The module of an algorithm whose key is None is not imported: kernels and tokenizers take time and memory.
+    """
+    value: Any = settings
+    for name in algorithm.key.split("."):
+        value = getattr(value, name, algorithm)  # an added algorithm's settings are no field
+    if value is None:
+        return None
     found: Plan | None = algorithm.load_plan()(settings)
     return found
 

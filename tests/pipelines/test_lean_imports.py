@@ -1,5 +1,5 @@
 """Commands on the local runner do not import packages that only Beam's connectors, pyarrow or Numba would look for,
-and Arrow allocates from the C library."""
+nor algorithms that are off, and Arrow allocates from the C library."""
 
 from __future__ import annotations
 
@@ -9,6 +9,14 @@ import sys
 from pathlib import Path
 
 OPTIONAL = ("pandas", "pymongo", "bson", "scipy", "apache_beam.io.gcp.bigquery", "google.cloud.storage")
+#: Modules of algorithms that the run does not ask for, and what only they import.
+OTHER_PLANS = (
+    "finpile.dedup.contamination.plan",
+    "finpile.dedup.overlap.plan",
+    "finpile.dedup.substring.plan",
+    "finpile.dedup.templates.plan",
+    "finpile_tokenizer.tokenizer",
+)
 
 _PROGRAM = """
 import atexit, sys
@@ -36,10 +44,11 @@ def run(*arguments: str) -> str:
     return done.stdout
 
 
-def test_dedup_imports_no_optional_package_in_any_of_its_steps(tmp_path: Path) -> None:
+def test_dedup_imports_no_optional_package_and_no_other_plan_in_any_of_its_steps(tmp_path: Path) -> None:
     documents = [{"text": f"Bank number {number % 30} lent gold to port {number % 30}."} for number in range(40)]
     (tmp_path / "in.jsonl").write_text("".join(json.dumps(document) + "\n" for document in documents))
-    printed = run("-c", _PROGRAM, ",".join(OPTIONAL), "dedup", f"{tmp_path}/in.jsonl", "-o", f"{tmp_path}/out")
+    names = ",".join([*OPTIONAL, *OTHER_PLANS])
+    printed = run("-c", _PROGRAM, names, "dedup", f"{tmp_path}/in.jsonl", "-o", f"{tmp_path}/out")
     assert printed.splitlines()[-1] == "[] system"
 
 

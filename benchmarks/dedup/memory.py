@@ -1,0 +1,129 @@
+"""Compares checkouts by `finpile dedup`: CPU time and peak memory, in turns.
+
+    python -m benchmarks.dedup.memory DATA CHECKOUT [CHECKOUT ...] [--documents FILE ...] [--rounds 3] [--workers 2]
+        [--results FOLDER]
+
+All checkouts run in the environment of this one, with their own modules first on the path. The documents are the mix of
+`benchmarks.common.mix`, in two files of JSON Lines, or those given; DATA has the archives of the mix. Start and imports
+count. The kernels and modules of each checkout are compiled by a run that is not measured. CPU seconds are those of the
+command and of all processes that it waited for. Memory is looked at every 40 ms: the sums over all processes of
+resident memory and of proportional set sizes. The latter is lower while other programs use the same libraries.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import psutil
+
+from benchmarks.common.mix import read_mix, write_jsonl
+from benchmarks.common.report import RESULTS, Report, say, table
+
+_IMPORT_PATHS = ("", "pipelines", "tokenizer", "cli")
+_PROGRAM = "from finpile_cli.main import main; main()"
+_SETTINGS = {"exact alone": ("--near", "none"), "near fast": ()}
+_LOOK_SECONDS = 0.04
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cost:
+    """One run."""
+
+    cpu_seconds: float
+    resident_mib: float
+    proportional_mib: float
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("checkouts", nargs="+", type=Path)
+    parser.add_argument("--documents", nargs="+", type=Path)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    options = parser.parse_args(arguments)
+    costs: dict[tuple[str, str], list[Cost]] = {}
+    with tempfile.TemporaryDirectory(prefix="memory-") as folder:
+        documents = options.documents or [Path(folder, "mix", f"{number}.jsonl") for number in range(2)]
+        if not options.documents:
+            write_jsonl(read_mix(options.data), documents)
+        for number in range(options.rounds + 1):
+            for name, settings in _SETTINGS.items():
+                for checkout in options.checkouts:
+                    out = Path(folder, f"out-{checkout.name}")
+                    command = ["dedup", *documents, "-o", out, "--fresh", "--replace", *settings]
+                    cost = _run(checkout, [*command, "--workers", options.workers], Path(folder, "log"))
+                    say(f"round {number} of {options.rounds}: {checkout.name}, {name}: {cost}")
+                    if number:
+                        costs.setdefault((name, checkout.name), []).append(cost)
+        size_bytes = sum(path.stat().st_size for path in documents)
+    _report(options, costs, "The files given" if options.documents else "The mix of 20,359 documents", size_bytes)
+
+
+def _run(checkout: Path, arguments: Sequence[object], log: Path) -> Cost:
+    """Raises: SystemExit if the run fails."""
+    paths = os.pathsep.join(str(checkout.resolve() / path) for path in _IMPORT_PATHS)
+    environment = {**os.environ, "PYTHONPATH": paths}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    before, resident, proportional = _children_cpu_seconds(), 0, 0
+    with log.open("w") as output:
+        command = [sys.executable, "-c", _PROGRAM, *map(str, arguments)]
+        process = subprocess.Popen(command, stdout=output, stderr=output, env=environment, cwd=checkout)
+        while process.poll() is None:
+            found = _memory(process.pid)
+            resident, proportional = max(resident, found[0]), max(proportional, found[1])
+            time.sleep(_LOOK_SECONDS)
+    if process.returncode:
+        raise SystemExit(log.read_text())
+    cpu = _children_cpu_seconds() - before
+    return Cost(cpu_seconds=cpu, resident_mib=resident / 2**20, proportional_mib=proportional / 2**20)
+
+
+def _memory(pid: int) -> tuple[int, int]:
+    """Bytes of a process and those that it started: resident, and proportional set size; 0 if one has just ended."""
+    try:
+        root = psutil.Process(pid)
+        found = [process.memory_full_info() for process in (root, *root.children(recursive=True))]
+    except psutil.Error:
+        return 0, 0
+    return sum(one.rss for one in found), sum(one.pss for one in found)
+
+
+def _children_cpu_seconds() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _report(options: argparse.Namespace, costs: dict[tuple[str, str], list[Cost]], name: str, size_bytes: int) -> None:
+    report = Report(options.results, "dedup_memory", "CPU time and memory of `finpile dedup`", ("pyarrow", "numba"))
+    report.add(
+        f"{name}, {size_bytes / 1e6:,.1f} MB of files, {options.workers} workers, {options.rounds} rounds in turn; "
+        f"medians, and all rounds. Load average at the end: {os.getloadavg()[0]:.1f}."
+    )
+    rows = []
+    for (setting, checkout), some in costs.items():
+        row = [setting, checkout]
+        for values, digits in (
+            ([cost.cpu_seconds for cost in some], 1),
+            ([cost.resident_mib for cost in some], 0),
+            ([cost.proportional_mib for cost in some], 0),
+        ):
+            row += [f"{median(values):.{digits}f}", " ".join(f"{value:.{digits}f}" for value in values)]
+        rows.append(row)
+    heads = ("setting", "checkout", "CPU s", "rounds", "resident MiB", "rounds", "proportional MiB", "rounds")
+    report.add(table(heads, rows))
+
+
+if __name__ == "__main__":
+    main()
