@@ -1,4 +1,4 @@
-"""CPU time of a pipeline apart from its work: in-process runner and Beam's `FnApiRunner`, with and without caches.
+"""CPU time of a pipeline apart from its work: in-process runner and Beam's `FnApiRunner`.
 
     python -m benchmarks.suite.pipeline_overhead [--rounds 20] [--results FOLDER]
 
@@ -19,14 +19,11 @@ import apache_beam as beam
 import pyarrow as pa
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
-from apache_beam.transforms import core
 from finpile_pipelines import graph
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.runner import in_process
-from finpile_pipelines.runner.beam_caches import install_caches
 from finpile_pipelines.runner.on_beam import add_steps
-from finpile_pipelines.runner.worker import end_bundles_soon
 
 from benchmarks.common.report import RESULTS, Report, table
 from finpile.output.work_folder import WorkFolder
@@ -40,20 +37,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args(arguments)
-    end_bundles_soon()
-    plain = PipelineOptions.view_as, core.get_function_args_defaults
-    install_caches()
-    cached = PipelineOptions.view_as, core.get_function_args_defaults
-    variants: dict[str, tuple[tuple[object, object], Callable[[str], tuple[float, float]]]] = {
-        "FnApiRunner": (plain, _with_beam),
-        "FnApiRunner, caches": (cached, _with_beam),
-        "in process": (plain, _in_process),
+    variants: dict[str, Callable[[str], tuple[float, float]]] = {
+        "FnApiRunner": _with_beam,
+        "in process": _in_process,
     }
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in variants}
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(options.rounds + 1):
-            for name, (functions, run) in variants.items():
-                PipelineOptions.view_as, core.get_function_args_defaults = functions
+            for name, run in variants.items():
                 times[name].append(run(folder))
     _report(options.results, {name: found[1:] for name, found in times.items()})
 

@@ -73,7 +73,7 @@ class Placement:
 
     def engine(self, display: Display) -> Engine:
         """The engine, with `display` as its watcher; Beam's options are those after `--`."""
-        from finpile_pipelines.runner.beam_parts import changed, is_tested_version
+        from finpile_pipelines.runner.beam_parts import changed
         from finpile_pipelines.runner.engine import Engine
 
         engine = Engine(
@@ -83,7 +83,7 @@ class Placement:
             transport=self.transport,
             watch=display.watch,
         )
-        for message in [] if is_tested_version() else changed(engine.type.parts):
+        for message in changed(engine.type.parts):
             display.line(f"warning: {message}", style="yellow")
         return engine
 

@@ -16,11 +16,13 @@ from finpile_pipelines import graph
 from finpile_pipelines.exchange.tasks import After, Gather, Tasks, sum_of
 from finpile_pipelines.process_folder import temporary_files_inside
 from finpile_pipelines.runner import in_process
+from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.runner.on_beam import add_steps
 from hypothesis import given
 from hypothesis import strategies as st
 
 from finpile import storage
+from finpile.errors import RunError
 
 Construct = Callable[[graph.Pipeline, str], None]
 
@@ -105,17 +107,31 @@ def passes(pipeline: graph.Pipeline, out: str) -> None:
     _ = (second, last, never) | graph.Flatten() | Gather(out)
 
 
-@pytest.mark.parametrize("num_threads", [1, 3])
+@pytest.mark.parametrize("engine", [Engine(), Engine(num_workers=3, threads=True), Engine(num_workers=2)])
 @pytest.mark.parametrize("construct", [some, groups, branches, combined, side_inputs, no_elements, passes])
-def test_outcomes_equal_those_of_beams_runner(construct: Construct, num_threads: int, tmp_path: Path) -> None:
+def test_outcomes_equal_those_of_beams_runner(construct: Construct, engine: Engine, tmp_path: Path) -> None:
+    """In this process, in threads and in worker processes."""
     steps = graph.Pipeline()
     construct(steps, str(tmp_path / "expected.json"))
     with temporary_files_inside(), beam.Pipeline(runner=FnApiRunner()) as pipeline:
         add_steps(steps, pipeline)
-    steps = graph.Pipeline()
-    construct(steps, str(tmp_path / "found.json"))
-    in_process.run(steps, num_threads)
+    engine.run("found", lambda found: construct(found, str(tmp_path / "found.json")))
     assert (tmp_path / "found.json").read_text() == (tmp_path / "expected.json").read_text()
+
+
+def test_an_error_that_cannot_be_sent_is_reported_by_its_text(tmp_path: Path) -> None:
+    def fail(task: int) -> dict[str, int]:
+        class Unknown(Exception):
+            def __reduce__(self) -> Any:
+                raise TypeError("not to be pickled")
+
+        raise Unknown(f"shelf {task} is bare")
+
+    def construct(pipeline: graph.Pipeline) -> None:
+        _ = pipeline | Tasks([17]) | graph.Map(fail) | Gather(str(tmp_path / "out.json"))
+
+    with pytest.raises(RunError, match=r"^stage shelves failed: .*Unknown: shelf 17 is bare$"):
+        Engine(num_workers=2).run("shelves", construct)
 
 
 def test_passes_run_in_order_or_not_at_all(tmp_path: Path) -> None:
@@ -169,10 +185,12 @@ def test_first_error_ends_a_run_and_begins_no_further_call(num_threads: int) -> 
 @given(st.lists(st.tuples(st.one_of(st.integers(), st.text(), st.none(), st.tuples(st.text())), st.integers())))
 def test_groups_hold_every_value_once(pairs: list[tuple[Any, int]]) -> None:
     found: list[tuple[Any, list[int]]] = []
-    group = in_process._Group(found.append)
+    groups = in_process._Groups(found.append)
     for pair in pairs:
-        group.add(pair)
-    group.end()
+        groups.add(-1, pair)
+    for unit in groups.units():
+        groups.do(unit)
+    assert len(groups) == 0
     expected: dict[Any, list[int]] = {}
     for key, value in pairs:
         expected.setdefault(key, []).append(value)

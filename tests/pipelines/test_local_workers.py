@@ -15,8 +15,6 @@ from typing import Any
 
 import psutil
 import pytest
-from apache_beam.runners.worker.statesampler import DEFAULT_SAMPLING_PERIOD_MS, StateSampler
-from apache_beam.utils.counters import CounterFactory
 from finpile_pipelines import graph
 from finpile_pipelines.engines import local
 from finpile_pipelines.exchange.tasks import Gather, Tasks
@@ -205,12 +203,6 @@ def test_threads_of_one_process_work_at_once(eventually: Eventually, tmp_path: P
     Engine(num_workers=3, threads=True).run("meeting", construct)
     expected = [{"task": task, "met": True, "process": os.getpid()} for task in range(3)]
     assert sorted(storage.read_json(str(tmp_path / "out.json")), key=lambda found: int(found["task"])) == expected
-
-
-def test_ends_of_bundles_wait_for_no_look_of_the_default_period(tmp_path: Path) -> None:
-    engine = Engine(beam_args=("--direct_running_mode=in_memory",))  # in this process, by Beam
-    engine.run("looking", lambda pipeline: pipeline | Tasks([{}]) | Gather(str(tmp_path / "out.json")))
-    assert StateSampler("any", CounterFactory()).sampling_period_ms < DEFAULT_SAMPLING_PERIOD_MS / 10
 
 
 def failure_of(kind: type[Exception], engine: Engine, folder: Path) -> FinpileError:

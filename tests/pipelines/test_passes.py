@@ -48,7 +48,7 @@ _SOURCES = [
 def constructed(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
     """The URNs of the coders of each pipeline that runs, by label; a step that emits None fails."""
     found: dict[str, list[str]] = {}
-    run, emitter = Engine.run, in_process._Running._emitter
+    run, emitter = Engine.run, in_process.Steps._emitter
 
     def note(engine: Engine, label: str, construct: Callable[[graph.Pipeline], None]) -> None:
         def noted(pipeline: graph.Pipeline) -> None:
@@ -71,7 +71,7 @@ def constructed(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
         return checked
 
     monkeypatch.setattr(Engine, "run", note)
-    monkeypatch.setattr(in_process._Running, "_emitter", without_none)
+    monkeypatch.setattr(in_process.Steps, "_emitter", without_none)
     return found
 
 

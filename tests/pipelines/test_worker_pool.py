@@ -14,6 +14,9 @@ import grpc
 import psutil
 import pytest
 from apache_beam.portability.api import beam_fn_api_pb2, beam_fn_api_pb2_grpc, endpoints_pb2
+from apache_beam.runners.worker.statesampler import DEFAULT_SAMPLING_PERIOD_MS, StateSampler
+from apache_beam.utils.counters import CounterFactory
+from finpile_pipelines.runner import worker_pool
 
 Eventually = Callable[[Callable[[], Any]], Any]
 
@@ -71,3 +74,9 @@ def test_the_pool_listens_on_loopback_only(pool: tuple[subprocess.Popen[bytes], 
     process, port = pool
     listening = [one for one in psutil.Process(process.pid).net_connections() if one.status == psutil.CONN_LISTEN]
     assert {(one.laddr.ip.removeprefix("::ffff:"), one.laddr.port) for one in listening} == {("127.0.0.1", port)}
+
+
+def test_ends_of_bundles_wait_for_no_look_of_the_default_period(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(StateSampler.__init__, "__defaults__", StateSampler.__init__.__defaults__)
+    worker_pool._end_bundles_soon()
+    assert StateSampler("any", CounterFactory()).sampling_period_ms < DEFAULT_SAMPLING_PERIOD_MS / 10

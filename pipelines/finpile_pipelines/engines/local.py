@@ -1,9 +1,8 @@
-"""The local runner: this process, alone or with threads (`runner.in_process`), or watched worker processes of Beam.
+"""The local runner: this process, alone or with threads (`runner.in_process`), or processes (`runner.processes`).
 
-`FnApiRunner` waits for ever if a worker process dies. Here the pipeline runs on a thread and the calling thread
-watches: if a worker ends early (killed, out of memory), the run fails at once with a message. Workers exit if the
-launcher ends (`runner.worker`). They are forks of a process that has imported all modules and runs as long as the
-launcher (`runner.fork_server`), so that a pipeline starts fast.
+The pipeline runs on a thread and the calling thread watches. If a worker ends early (killed, out of memory), the run
+fails at once with a message. Workers exit if the launcher ends (`runner.worker`). They are forks of a process that has
+imported all modules and runs as long as the launcher (`runner.fork_server`), so that a pipeline starts fast.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import math
 import os
-import shlex
 import socket
 import subprocess
 import sys
@@ -22,6 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pyarrow as pa
@@ -31,18 +30,14 @@ from finpile.plugins.engine import EngineType, Run
 from finpile_pipelines.exchange.partition import remove_local_scratch
 from finpile_pipelines.process_folder import process_folder
 from finpile_pipelines.progress import Board, Progress, open_board
-from finpile_pipelines.runner import fork_server, in_process, kernels
-from finpile_pipelines.runner.beam_parts import PROCESSES, SAMPLING, SIGNATURES, VIEWS, are_tested
+from finpile_pipelines.runner import in_process, kernels, processes
 from finpile_pipelines.runner.failures import explain
-from finpile_pipelines.runner.fork_server import CPU_SECONDS, PRELOAD_VARIABLE, SECONDS
+from finpile_pipelines.runner.fork_server import PRELOAD_VARIABLE
 from finpile_pipelines.runner.interrupts import interrupts_blocked
 from finpile_pipelines.runner.lean_imports import LEAN, import_beam, is_lean
-from finpile_pipelines.runner.worker import LAUNCHER_VARIABLE
+from finpile_pipelines.runner.processes import WorkerLost
 
 _FORK_SERVER_MODULE = "finpile_pipelines.runner.fork_server"
-_FORK_CLIENT = Path(fork_server.__file__).with_name("fork_client.py")
-#: Name that Beam gives to the threads that wait for its worker processes.
-_BEAM_WORKER_THREAD = "run_worker"
 _POLL_SECONDS = 0.1
 _MEASURE_SECONDS = 1.0
 
@@ -54,12 +49,12 @@ def _run(run: Run) -> None:
     """
     label, watch = run.label, run.watch
     failures: list[BaseException] = []
-    with open_board(memory_bytes) as board, _launcher_named(), _dead_workers() as dead, _ended_on_error(dead):
+    with open_board(memory_bytes) as board, _ended_on_error():
         run_pipeline = _prepared(run)
 
         def target() -> None:
             try:
-                with interrupts_blocked():  # also in the threads and processes that Beam starts from here
+                with interrupts_blocked():
                     run_pipeline()
             except BaseException as error:
                 failures.append(error)
@@ -67,18 +62,17 @@ def _run(run: Run) -> None:
         thread = threading.Thread(target=target, name=f"pipeline-{label}", daemon=True)
         thread.start()
         while thread.is_alive():
-            if dead:
-                inputs = ", ".join(board.inputs_of_dead_workers())
-                moment = f" while it read {inputs}" if inputs else ""
-                _kill(_workers())
-                raise WorkerDied(
-                    f"stage {label}: a worker process ended before its work was done ({dead[0]}){moment}: it was "
-                    "killed, or ran out of memory. Run the same command again to go on from the last finished stage; "
-                    "use fewer --workers, or lower `limits`, if memory is short"
-                )
             if watch is not None:
                 watch(label, _progress(board))
             thread.join(_POLL_SECONDS)
+        if failures and isinstance(failures[0], WorkerLost):
+            inputs = ", ".join(board.inputs_of_dead_workers())
+            moment = f" while it read {inputs}" if inputs else ""
+            raise WorkerDied(
+                f"stage {label}: a worker process ended before its work was done ({failures[0]}){moment}: it was "
+                "killed, or ran out of memory. Run the same command again to go on from the last finished stage; use "
+                "fewer --workers, or lower `limits`, if memory is short"
+            )
         if watch is not None and not failures:
             watch(label, replace(board.progress(), share=1.0, pass_share=1.0))
     _release_memory()
@@ -88,55 +82,30 @@ def _run(run: Run) -> None:
 
 def _prepared(run: Run) -> Callable[[], object]:
     """The function that runs the pipeline to its end."""
-    has_processes = run.num_workers > 1 and not run.threads
-    if has_processes:
+    if run.beam_args:
         import_beam()
-        has_processes = are_tested(PROCESSES)
-    if not has_processes and not run.beam_args:
+        from finpile_pipelines.runner.beam_local import prepare
+
+        return prepare(run.steps, run.num_workers, run.beam_args)
+    if run.num_workers == 1 or run.threads:
         return partial(in_process.run, run.steps, run.num_workers)
-    import_beam()
-    from finpile_pipelines.runner.beam_local import prepare
-
-    return prepare(run.steps, run.num_workers, run.beam_args, _worker_command() if has_processes else None)
+    return partial(_run_in_processes, run.steps, run.num_workers, _fork_server())
 
 
-@contextmanager
-def _launcher_named() -> Iterator[None]:
-    """Puts the process id of the launcher into the environment, for workers."""
-    os.environ[LAUNCHER_VARIABLE] = str(os.getpid())
-    try:
-        yield
-    finally:
-        del os.environ[LAUNCHER_VARIABLE]
+def _run_in_processes(steps: Any, num_workers: int, fork_server: str) -> None:
+    _CPU_SECONDS[0] += processes.run(steps, num_workers, fork_server)
+
+
+#: Of worker processes that have ended.
+_CPU_SECONDS = [0.0]
 
 
 @contextmanager
-def _dead_workers() -> Iterator[list[str]]:
-    """Collects the errors of Beam's threads that wait for workers. Beam itself does not handle these errors."""
-    dead: list[str] = []
-    before = threading.excepthook
-
-    def hook(args: threading.ExceptHookArgs) -> None:
-        if args.thread is not None and args.thread.name == _BEAM_WORKER_THREAD:
-            dead.append(str(args.exc_value))
-        elif not dead:
-            before(args)
-
-    threading.excepthook = hook
-    try:
-        yield dead
-    finally:
-        if not dead:  # else errors of Beam's other threads follow from the dead worker and are not shown
-            threading.excepthook = before
-
-
-@contextmanager
-def _ended_on_error(dead: list[str]) -> Iterator[None]:
+def _ended_on_error() -> Iterator[None]:
     """Kills the worker processes if the launcher stops waiting for them, for example because of Ctrl-C."""
     try:
         yield
-    except BaseException as error:
-        dead.append(type(error).__name__)  # Beam's threads are about to report dead workers
+    except BaseException:
         _kill(_workers())
         raise
 
@@ -145,12 +114,6 @@ def preload(module: str) -> None:
     """Adds `module` or `module:function` to those that the fork server loads once for all later worker processes."""
     names = [name for name in os.environ.get(PRELOAD_VARIABLE, "").split(",") if name]
     os.environ[PRELOAD_VARIABLE] = ",".join(dict.fromkeys([*names, module]))
-
-
-def _worker_command() -> str:
-    """The command that starts a worker process."""
-    command = ["exec", sys.executable, "-S", "-E", str(_FORK_CLIENT), _fork_server()]
-    return " ".join([command[0], *map(shlex.quote, command[1:])])
 
 
 _FORK_SERVER: list[tuple[subprocess.Popen[bytes], str]] = []
@@ -177,10 +140,10 @@ def workers_cpu_seconds() -> float:
     if not _FORK_SERVER:
         return 0.0
     try:
-        data = Path(_FORK_SERVER[0][1]).with_name(CPU_SECONDS).read_bytes()
-    except OSError:
-        return 0.0
-    return float(SECONDS.unpack(data)[0]) if len(data) == SECONDS.size else 0.0
+        times = psutil.Process(_FORK_SERVER[0][0].pid).cpu_times()
+    except psutil.Error:
+        return _CPU_SECONDS[0]
+    return float(times.user + times.system) + _CPU_SECONDS[0]
 
 
 def _workers() -> list[psutil.Process]:
@@ -259,4 +222,4 @@ class _Local(EngineType):
             remove_local_scratch()
 
 
-ENGINE = _Local(name="local", parts=(VIEWS, SIGNATURES, SAMPLING, *PROCESSES), is_local=True)
+ENGINE = _Local(name="local", is_local=True)

@@ -17,7 +17,6 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any
 
-TESTED_VERSION = "2.77.0"
 _DIGEST_BYTES = 8
 
 
@@ -44,52 +43,14 @@ class Part:
         return hashlib.blake2b(source.encode(), digest_size=_DIGEST_BYTES).hexdigest()
 
 
-_SLOWER = "small builds take longer"
-_THREADS = "several workers are threads instead of processes"
 _OWN_SERVER = "Beam starts and stops job servers: a killed launcher leaves them behind"
-_FN_API, _JOBS = "apache_beam.runners.portability.fn_api_runner", "apache_beam.runners.portability"
+_JOBS = "apache_beam.runners.portability"
 
-VIEWS = Part(
-    place="apache_beam.options.pipeline_options:PipelineOptions.view_as",
-    source="2c0cc6e7907bb195",
-    use="results are kept",
-    without=_SLOWER,
-)
-SIGNATURES = Part(
-    place="apache_beam.transforms.core:get_function_args_defaults",
-    source="de1c436c7a2bbbc2",
-    use="results are kept",
-    without=_SLOWER,
-)
 SAMPLING = Part(
     place="apache_beam.runners.worker.statesampler:StateSampler.__init__",
     source="bef2dd26f9921a69",
     use="a default is replaced, so that bundles end sooner",
-    without=_SLOWER,
-)
-SERVERS = Part(
-    place=f"{_FN_API}.worker_handlers:GrpcServer.__init__",
-    source="97b92b82feb94498",
-    use="its servers get Unix sockets instead of ports of all interfaces",
-    without=_THREADS,
-)
-WORKER_LOGS = Part(
-    place=f"{_JOBS}.local_job_service:SubprocessSdkWorker.run",
-    source="307427a308347a9a",
-    use="its server gets a Unix socket instead of a port of all interfaces",
-    without=_THREADS,
-)
-CHANNELS = Part(
-    place="apache_beam.runners.worker.channel_factory:GRPCChannelFactory.insecure_channel",
-    source="441c920d35ec0356",
-    use="clients connect to Unix sockets",
-    without=_THREADS,
-)
-WORKER_THREADS = Part(
-    place=f"{_FN_API}.worker_handlers:SubprocessSdkWorkerHandler.start_worker",
-    source="66cc4baf00f0ed9e",
-    use="the name of its thread tells that a worker process has ended",
-    without=_THREADS,
+    without="each pipeline of an engine takes longer",
 )
 SPARK_SERVER = Part(
     place=f"{_JOBS}.spark_runner:SparkRunner.default_job_server",
@@ -117,9 +78,6 @@ DATAFLOW_JOBS = Part(
     without="a command is refused while a job of a killed launcher may be running",
 )
 
-#: What worker processes need.
-PROCESSES = (SERVERS, WORKER_LOGS, CHANNELS, WORKER_THREADS)
-
 
 @cache
 def is_tested(part: Part) -> bool:
@@ -129,11 +87,6 @@ def is_tested(part: Part) -> bool:
 
 def are_tested(parts: Iterable[Part]) -> bool:
     return all(map(is_tested, parts))
-
-
-def is_tested_version() -> bool:
-    """Whether the installed version of Beam is the tested one; Beam is not imported."""
-    return version("apache-beam") == TESTED_VERSION
 
 
 def changed(parts: Iterable[Part]) -> list[str]:

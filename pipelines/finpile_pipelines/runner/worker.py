@@ -1,45 +1,59 @@
-"""A worker process of the local runner: Beam's own worker without its log, which exits if the launcher ends.
+"""A worker process of the local runner: does units of a pipeline's work that the launcher sends.
 
-Forked by `finpile_pipelines.runner.fork_server`.
+Forked by `runner.fork_server`. The first message has the steps of the pipeline, each further one a unit of work
+(`runner.in_process`). The answer has what the unit brought to places where elements wait, or its error. An empty
+message is the end of the pipeline; the answer is the CPU seconds of this process.
 """
 
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import sys
 import threading
 import time
+import traceback
+from multiprocessing.connection import Connection
+from typing import Any
 
-LAUNCHER_VARIABLE = "FINPILE_LAUNCHER_PID"
+import cloudpickle
+
+from finpile_pipelines.runner.in_process import Place, Steps
+
+Answer = tuple[list[tuple[Place, Any]], BaseException | None]
 _POLL_SECONDS = 0.5
-_SAMPLING_MS = 5
 
 
-def main() -> None:
-    """Serves until the pipeline ends, or until the launcher ends."""
-    launcher = int(os.environ[LAUNCHER_VARIABLE])
-    threading.Thread(target=_end_with, args=(launcher,), daemon=True).start()
-    from apache_beam.runners.worker import sdk_worker_main
-
-    # Beam prints each failed task's traceback here, several times; the launcher reports the failure once.
-    sys.stderr = open(os.devnull, "w")  # noqa: SIM115  (until the process ends)
-    sdk_worker_main.main(sys.argv)
-
-
-def end_bundles_soon() -> None:
-    """Makes Beam sample a bundle's state every 5 ms: a bundle ends at the next sample, by default up to 200 ms later.
-
-    Beam has no option for it.
-    """
-    from finpile_pipelines.runner.beam_parts import SAMPLING, is_tested, part_of
-
-    if is_tested(SAMPLING):
-        part_of(SAMPLING).__defaults__ = (_SAMPLING_MS,)
+def main(launcher: Connection) -> None:
+    """Serves until the pipeline ends, or until the fork server ends, which ends with the launcher."""
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    sys.stderr = open(os.devnull, "w")  # noqa: SIM115  (until the process ends; the launcher reports failures)
+    found: list[tuple[Place, Any]] = []
+    launcher.send_bytes(str(os.getpid()).encode())
+    steps = Steps(pickle.loads(launcher.recv_bytes()), lambda place, element: found.append((place, element)))
+    while message := launcher.recv_bytes():
+        error: BaseException | None = None
+        try:
+            steps.do(*pickle.loads(message))
+        except Exception as raised:
+            error = _portable(raised)
+        launcher.send_bytes(cloudpickle.dumps((found, error) if error is None else ([], error)))
+        found.clear()
+    launcher.send_bytes(repr(time.process_time()).encode())
 
 
-def _end_with(launcher: int) -> None:
+def _portable(error: Exception) -> BaseException:
+    """The error, or one with the text of its traceback if it cannot be sent."""
+    try:
+        pickle.loads(cloudpickle.dumps(error))
+    except Exception:
+        return RuntimeError("".join(traceback.format_exception(error)))
+    return error
+
+
+def _end_with(parent: int) -> None:
     """A killed launcher cannot end its workers, which would then write into the folder of the next run."""
-    while os.getppid() == launcher:  # an orphan gets another parent, even if its dead launcher is still a zombie
+    while os.getppid() == parent:  # an orphan gets another parent, even if its dead one is still a zombie
         time.sleep(_POLL_SECONDS)
     os.kill(os.getpid(), signal.SIGKILL)

@@ -31,6 +31,8 @@ _PRELOAD = (
     "finpile_pipelines.unigram",
 )
 
+_SAMPLING_MS = 5
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Serves until it is terminated; all workers end with it."""
@@ -92,15 +94,24 @@ def _fork_workers(requests: socket.socket) -> NoReturn:
 def _work(id: str, control: str) -> NoReturn:  # noqa: A002  (the name in the request)
     from apache_beam.runners.worker.sdk_worker import SdkHarness
 
-    from finpile_pipelines.runner.worker import end_bundles_soon
-
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    end_bundles_soon()
+    _end_bundles_soon()
     try:
         SdkHarness(control, worker_id=id).run()
     finally:  # exit handlers are those of the pool; an engine that ended has closed the connection with an error
         sys.stderr.flush()
         os._exit(0)
+
+
+def _end_bundles_soon() -> None:
+    """Makes Beam sample a bundle's state every 5 ms: a bundle ends at the next sample, by default up to 200 ms later.
+
+    Beam has no option for it.
+    """
+    from finpile_pipelines.runner.beam_parts import SAMPLING, is_tested, part_of
+
+    if is_tested(SAMPLING):
+        part_of(SAMPLING).__defaults__ = (_SAMPLING_MS,)
 
 
 if __name__ == "__main__":
