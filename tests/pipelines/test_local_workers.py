@@ -205,6 +205,25 @@ def test_threads_of_one_process_work_at_once(eventually: Eventually, tmp_path: P
     assert sorted(storage.read_json(str(tmp_path / "out.json")), key=lambda found: int(found["task"])) == expected
 
 
+def test_an_error_ends_the_other_workers_and_is_the_one_that_is_reported(tmp_path: Path) -> None:
+    """Their ends follow from it, though the launcher may see them first."""
+
+    def work(task: int) -> dict[str, int]:
+        (tmp_path / f"{task}.here").touch()
+        while len(list(tmp_path.glob("*.here"))) < 3:
+            time.sleep(0.01)
+        if task == 1:
+            raise ValueError("shelf 17 is bare")
+        time.sleep(600)
+        return {"task": task}
+
+    def construct(pipeline: graph.Pipeline) -> None:
+        _ = pipeline | Tasks(range(3)) | graph.Map(work) | Gather(str(tmp_path / "out.json"))
+
+    with pytest.raises(RunError, match=r"^stage shelves failed: ValueError: shelf 17 is bare$"):
+        Engine(num_workers=3).run("shelves", construct)
+
+
 def failure_of(kind: type[Exception], engine: Engine, folder: Path) -> FinpileError:
     """What a run raises one of whose tasks raises `kind`."""
 

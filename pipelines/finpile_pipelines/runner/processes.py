@@ -54,6 +54,7 @@ class _Pool:
         self._steps = steps
         self._fork_server = fork_server
         self._all: list[_Worker] = []
+        self._failures: list[BaseException] = []
         self._free: queue.SimpleQueue[_Worker | None] = queue.SimpleQueue()
         for _ in range(num_workers):
             self._free.put(None)
@@ -74,9 +75,10 @@ class _Pool:
             found, error = worker.do(number, unit)
             if error is not None:
                 raise error
-        except BaseException:
-            self._kill()  # the others may work for hours
-            raise
+        except BaseException as failure:
+            self._failures.append(failure)
+            self._kill()  # the others may work for hours; they are lost because of this failure
+            raise self._failures[0] from None
         self._free.put(worker)
         for place, element in found:
             steps.take(place, element)
