@@ -23,6 +23,12 @@ total_of_option = click.option(
     show_default=True,
     help="Rows that Total adds up: all, or the public datasets, as in the paper. FinPile is private.",
 )
+quality_option = click.option(
+    "--quality",
+    is_flag=True,
+    help="Two more tables: tokens per word, bits per byte, digits, white space and unused pieces by source; the "
+    "vocabularies.",
+)
 
 
 @click.command()
@@ -58,12 +64,7 @@ total_of_option = click.option(
     help="At most the first N bytes of each source.  [default: all]",
 )
 @total_of_option
-@click.option(
-    "--quality",
-    is_flag=True,
-    help="Two more tables: tokens per word, bits per byte, digits, white space and unused pieces by source; the "
-    "vocabularies.",
-)
+@quality_option
 @json_option
 def compare_command(
     tokenizers: tuple[str, ...],

@@ -10,7 +10,7 @@ import click
 
 from finpile.errors import ConfigError, InputError, IntegrityError
 from finpile.output.layout import Layout
-from finpile_cli.compare import open_named, total_of_option
+from finpile_cli.compare import open_named, quality_option, total_of_option
 from finpile_cli.console import Console, json_option
 from finpile_cli.paths import PathOrUrl
 
@@ -121,11 +121,7 @@ def show_command(out: str, name: str, full: bool, tables: bool, as_json: bool) -
     help="Another tokenizer beside that of the build, for Table 3. May be repeated.",
 )
 @total_of_option
-@click.option(
-    "--quality",
-    is_flag=True,
-    help="Tables of what these tokenizers and the build's own make of each source, and of their vocabularies.",
-)
+@quality_option
 @click.option("--compliance", is_flag=True, help="Write papers for authorities instead, below OUT/compliance.")
 @click.option(
     "--stated", type=PathOrUrl(), metavar="FILE", help="With --compliance: a YAML file of what no build knows."
