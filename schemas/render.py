@@ -379,10 +379,16 @@ def _statistics() -> dict[str, Any]:
     return {"$schema": _DIALECT, "title": title, "version": version, **schema, "$defs": defs}
 
 
+def _plan_totals() -> dict[str, Any]:
+    totals = ("seconds", "cpu_seconds", "jobs", "memory_bytes", "shuffled_bytes", "disk_bytes")
+    hours = {"type": "number", "description": "Workers, each a core, times seconds."}
+    cost = {"type": ["number", "null"], "description": "With --core-price: core hours times the price."}
+    return {**{key: {"type": "number"} for key in totals}, "core_hours": hours, "cost": cost}
+
+
 def _plan() -> dict[str, Any]:
     defs: dict[str, Any] = {}
     number: dict[str, Any] = {"type": "number"}
-    totals = ("seconds", "cpu_seconds", "jobs", "memory_bytes", "shuffled_bytes", "disk_bytes")
     properties = {
         "workers": {"type": "integer"},
         "inputs": {"type": "array", "items": _json_type(SourceInput, defs)},
@@ -392,7 +398,12 @@ def _plan() -> dict[str, Any]:
         "tokens": {**number, "description": "Of all clean text, in as many copies as the mixture makes."},
         "token_shards": {"type": "integer"},
         "stages": {"type": "array", "items": _json_type(StagePlan, defs)},
-        "total": {**_object(dict.fromkeys(totals, number)), "description": "Memory is that of one worker."},
+        "total": {**_object(_plan_totals()), "description": "Memory is that of one worker."},
+        "measured": {
+            "type": ["object", "null"],
+            "additionalProperties": number,
+            "description": "With --measure: by stage, the CPU time here by that of the table; `all` of all stages.",
+        },
         "limits": {"type": "array", "items": _json_type(Limit, defs), "description": "The first to be reached first."},
     }
     return {"$schema": _DIALECT, "title": "finpile plan --json", **_object(properties), "$defs": defs}

@@ -13,18 +13,19 @@ import argparse
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import yaml
-from finpile_pipelines.plan.inputs import SourceInput, measure_inputs, sample_inputs
+from finpile_pipelines.plan.inputs import SourceInput, measure_inputs, sample_inputs, scaled
 from finpile_pipelines.plan.model import Plan, plan_build
 from finpile_pipelines.plan.rates import load_rates
 
 from benchmarks.common.report import RESULTS, ROOT, Report, table
 from benchmarks.scale.measured_builds import WORKERS, Measured, measured_build
 from benchmarks.scale.rates import MIX
-from finpile.config import load_config
+from finpile.config import CorpusConfig, load_config
 from finpile.sources.readers.finding import list_inputs
 
 _FILINGS: dict[str, Any] = {
@@ -54,6 +55,10 @@ _FILINGS: dict[str, Any] = {
     "dedup": {"near": "fast", "substring": {"min_length": 200}},
     "tokenizer": {"vocab_size": 32_768},
 }
+#: Text and workers of predictions of which no build is run.
+_LARGE = tuple((terabytes, workers) for terabytes in (1, 10) for workers in (64, 1_000))
+_LARGE_HEAD = ("text", "workers", "hours", "near", "substring", "tokenizer", "tokens", "shuffled TB", "disk TB")
+_LARGE_HEAD += ("GB a worker", "shards")
 _FOUND = ("corpus", "source", "documents", "of the build", "", "clean MB", "of the build", "")
 _SUMS = ("corpus", "vocabulary", "tokens", "of the build", "", "text left by deduplication")
 _TIMES = ("corpus", "stage", "CPU s", "of the build", "")
@@ -77,6 +82,23 @@ def planned(path: Path, workers: int) -> Plan:
     files = [list_inputs(source, config.root) for source in config.sources]
     inputs = measure_inputs(config, files, rates, sample_inputs(config, files))
     return plan_build(config, inputs, workers, rates)
+
+
+def _large_rows(config: CorpusConfig, inputs: Sequence[SourceInput]) -> Iterator[list[str]]:
+    """Hours of a build and of some stages, and its sizes, as if the same mix had terabytes of text."""
+    for terabytes, workers in _LARGE:
+        plan = plan_build(config, scaled(inputs, terabytes * 1e12), workers, load_rates())
+        hours = {stage.stage: stage.seconds / 3600 for stage in plan.stages}
+        yield [
+            f"{terabytes} TB",
+            f"{workers:,}",
+            f"{plan.seconds / 3600:.1f}",
+            *(f"{hours[stage]:.2f}" for stage in ("near", "substring", "tokenizer", "tokens")),
+            f"{sum(stage.shuffled_bytes for stage in plan.stages) / 1e12:.1f}",
+            f"{plan.disk_bytes / 1e12:.1f}",
+            f"{max(stage.memory_bytes for stage in plan.stages) / 1e9:.1f}",
+            f"{plan.shards:,}",
+        ]
 
 
 def _input_rows(name: str, plan: Plan, built: Measured) -> Iterator[list[str]]:
@@ -151,11 +173,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "documents included.",
         table(_SUMS, tokens),
     )
+    large = load_config(ROOT / "pipelines/configs/open-finance.yaml")
+    large = replace(large, root=str(options.data.resolve()))
+    files = [list_inputs(source, large.root) for source in large.sources]
+    inputs_of_large = measure_inputs(large, files, load_rates(), sample_inputs(large, files))
     measured = load_rates().measured
     report.add(
         f"## CPU time\n\nThe rates are of {measured['date']}, of builds on two workers. The load was {load:.1f} "
         "when these builds began: CPU seconds of a loaded machine are longer.",
         table(_TIMES, times),
+    )
+    report.add(
+        "## 1 TB and 10 TB\n\nopen-finance as if its sources had this much text: a prediction of the model, not a run. "
+        "Start-up of jobs and the network are not in it; exchanges and `.work` are on disks, so not compressed.",
+        table(_LARGE_HEAD, list(_large_rows(large, inputs_of_large))),
     )
 
 

@@ -6,7 +6,8 @@
 and tokens of bytes by class, of vocabularies of several sizes that are trained on the text that they encode.
 `stages`: a mix of news and minutes with all stages on, and the sample corpus, whose time is the fixed cost of each
 stage. `exact`: the same text as documents of 80 bytes and of 80 kB. `near`: the mix with `near: fast` and `paper`.
-`start`: a build of one small document. `templates`: the stage of this name, of which all rows of the mix and of the
+`made`: the build of made text with which `finpile plan --measure` compares another machine. `start`: a build of one
+small document. `templates`: the stage of this name, of which all rows of the mix and of the
 sample are groups. `mixture`: tokens of the mix once, three times, and one and a half times, for which they are counted.
 Times are of two worker processes, memory and sizes of one. The parts that are not measured keep their values. The
 machine has to be idle: fixed costs are wall time too, except for `documents`, which measures no time. The table has the
@@ -27,12 +28,14 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import yaml
 from finpile_pipelines.plan.byte_classes import byte_shares, class_counts
+from finpile_pipelines.plan.measurement import measure_machine
 from finpile_tokenizer import UnigramTokenizer, UnigramTrainer, count_pretokens, merge, prune_to
 from scipy.optimize import lsq_linear
 
@@ -287,6 +290,13 @@ def _token_rates(data: Path) -> dict[str, Any]:
     }
 
 
+def measure_made(data: Path, folder: Path) -> dict[str, Any]:
+    """CPU seconds by stage of the build of `finpile plan --measure`; of each stage, the median of several."""
+    del data, folder
+    rounds = [measure_machine() for _ in range(_ROUNDS)]
+    return {"made_cpu_seconds": {stage: round(median(found[stage] for found in rounds), 3) for stage in rounds[0]}}
+
+
 def measure_start(data: Path, folder: Path) -> dict[str, Any]:
     """The CPU time of `finpile build` for a build of one document, without that of its stages."""
     del data
@@ -317,6 +327,7 @@ _PARTS = {
     "stages": measure_stages,
     "exact": measure_exact,
     "near": measure_near,
+    "made": measure_made,
     "start": measure_start,
     "templates": measure_templates,
     "mixture": measure_mixture,

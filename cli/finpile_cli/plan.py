@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -49,16 +50,30 @@ class Bytes(click.ParamType[float]):
     metavar="S",
     help="Time that the engine needs to start a job: minutes on Dataflow.",
 )
+@click.option(
+    "--core-price",
+    type=click.FloatRange(min=0),
+    metavar="PRICE",
+    help="Price of an hour of one core, in any currency: the cost of all workers for the whole time.",
+)
+@click.option("--measure", is_flag=True, help="Measure the CPU time of the stages on this machine: about 20 s.")
 @json_option
 def plan_command(
-    config: str, root: str | None, workers: int | None, scale: float | None, job_seconds: float, as_json: bool
+    config: str,
+    root: str | None,
+    workers: int | None,
+    scale: float | None,
+    job_seconds: float,
+    core_price: float | None,
+    measure: bool,
+    as_json: bool,
 ) -> None:
     """Predict time, memory, shuffled bytes, disk and jobs of a build.
 
     Lists the inputs of the corpus file CONFIG, reads some MB of each source for the size of its documents and of their
     text, and starts nothing. Rates are those of a table that a benchmark measured on one machine; a worker is one core
-    of it. Duplicates, which only a build finds, are counted as text. The last table lists what breaks first as the
-    corpus grows.
+    of it, or with --measure one of this machine. Duplicates, which only a build finds, are counted as text. The last
+    table lists what breaks first as the corpus grows.
     """
     console = Console(as_json)
     parsed = load(config, root)
@@ -69,7 +84,12 @@ def plan_command(
 
     from finpile.sources.readers.finding import list_inputs
 
-    rates = load_rates()
+    rates, factors = load_rates(), None
+    if measure:
+        from finpile_pipelines.plan.measurement import factors_of, measure_machine
+
+        factors = factors_of(measure_machine(), rates.made_cpu_seconds)
+        rates = rates.times(factors)
     files = [list_inputs(source, parsed.root) for source in parsed.sources]
     inputs = measure_inputs(parsed, files, rates, sample_inputs(parsed, files))
     if scale is not None:
@@ -77,9 +97,15 @@ def plan_command(
     plan = plan_build(parsed, inputs, workers or os.cpu_count() or 1, rates, job_seconds)
     bounds = limits(parsed, inputs, plan.workers, rates)
     _show(console, parsed.name, plan, bounds)
+    cost = None if core_price is None else core_price * plan.core_hours
+    if cost is not None:
+        console.line(f"cost {cost:,.2f}: {plan.core_hours:,.2f} core hours at {core_price:g}")
     measured = rates.measured
     console.line(f"rates of {measured['date']}: {measured['processor']}, {measured['cores']} cores")
-    console.result(_as_json(plan, bounds))
+    if factors is not None:
+        found = ", ".join(f"{stage} {factor:.2f}" for stage, factor in factors.items())
+        console.line(f"CPU time here by that of the table: {found}")
+    console.result(_as_json(plan, bounds, cost, factors))
 
 
 def _show(console: Console, name: str, plan: Plan, bounds: list[Limit]) -> None:
@@ -124,7 +150,9 @@ def _bound_cells(bound: Limit) -> list[str]:
     return [bound.name, *sizes, "-" if size is None else quantity(size, "B")]
 
 
-def _as_json(plan: Plan, bounds: list[Limit]) -> dict[str, Any]:
+def _as_json(
+    plan: Plan, bounds: list[Limit], cost: float | None, factors: Mapping[str, float] | None
+) -> dict[str, Any]:
     stages = [asdict(stage) for stage in plan.stages]
     return {
         "workers": plan.workers,
@@ -142,6 +170,9 @@ def _as_json(plan: Plan, bounds: list[Limit]) -> dict[str, Any]:
             "memory_bytes": max(stage.memory_bytes for stage in plan.stages),
             "shuffled_bytes": sum(stage.shuffled_bytes for stage in plan.stages),
             "disk_bytes": plan.disk_bytes,
+            "core_hours": plan.core_hours,
+            "cost": cost,
         },
+        "measured": factors,
         "limits": [asdict(bound) for bound in bounds],
     }

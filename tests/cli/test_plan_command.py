@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from finpile_cli.main import finpile
+from finpile_pipelines.plan import measurement
 
 
 def _run(*arguments: object) -> str:
@@ -33,6 +34,36 @@ def test_the_tables_name_each_stage_and_the_rates(sample_config: Path) -> None:
     shown = _run(sample_config)
     for word in ("ingest", "tokens", "memory/worker", "What breaks first", "rates of"):
         assert word in shown
+
+
+def test_the_cost_is_that_of_all_workers_for_the_whole_time(sample_config: Path) -> None:
+    options = (sample_config, "--workers", 64, "--scale", "1TB")
+    total = json.loads(_run(*options, "--core-price", 0.05, "--json"))["total"]
+    assert total["core_hours"] == pytest.approx(64 * total["seconds"] / 3600)
+    assert total["cost"] == pytest.approx(0.05 * total["core_hours"])
+    assert f"cost {total['cost']:,.2f}: {total['core_hours']:,.2f} core hours at 0.05" in _run(
+        *options, "--core-price", 0.05
+    )
+    assert json.loads(_run(*options, "--json"))["total"]["cost"] is None
+    assert "cost" not in _run(*options)
+
+
+def test_a_measured_machine_changes_times_and_nothing_else(
+    sample_config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measurement, "_DOCUMENTS", 200)
+    table, here = (json.loads(_run(sample_config, *more, "--json")) for more in ((), ("--measure",)))
+    factors = here["measured"]
+    assert table["measured"] is None
+    assert {"ingest", "clean", "exact", "near", "substring", "split", "tokenizer", "tokens", "all"} <= set(factors)
+    for before, after in zip(table["stages"], here["stages"], strict=True):
+        factor = factors.get(before["stage"], factors["all"])
+        assert after["cpu_seconds"] == pytest.approx(before["cpu_seconds"] * factor)
+        timed = ("cpu_seconds", "seconds")
+        assert {key: after[key] for key in after if key not in timed} == {
+            key: before[key] for key in before if key not in timed
+        }
+    assert here["inputs"] == table["inputs"]
 
 
 @pytest.mark.parametrize("size", ["1 parsec", "0", "-1GB", "TB"])

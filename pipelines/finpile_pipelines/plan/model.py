@@ -23,9 +23,6 @@ from finpile_pipelines.plan.rates import Rates, StageRate
 _MB = 1e6
 #: Text of a chunk of the tokenizer, and chunks of a domain at most, as `finpile_pipelines.unigram.texts` has them.
 _CHUNK_BYTES, _CHUNKS = 16 << 20, 256
-#: Of choosing a sample of all text for the tokenizer, in two passes.
-#: Source: benchmarks/results/2026-11-24_tokenizer_sample.md
-_SAMPLING_CPU_SECONDS_PER_MB = 0.0072
 #: Stages whose tasks are published files, which are larger than shards.
 _OF_PARTS = ("split", "tokens")
 
@@ -74,6 +71,11 @@ class Plan:
     def seconds(self) -> float:
         """From the start of the command to its end."""
         return self.start_seconds + sum(stage.seconds for stage in self.stages)
+
+    @property
+    def core_hours(self) -> float:
+        """Of all workers, each a core, from the start to the end."""
+        return self.workers * self.seconds / 3600
 
     @property
     def disk_bytes(self) -> float:
@@ -215,7 +217,7 @@ class _Model:
             per_mb += self.copies.are_counted * rates.tokens_cpu_seconds_per_mb_counted
         seconds = self._read(name) / _MB * max(0.0, per_mb) * num_readings(name, self.config)
         if name == "tokenizer" and self._read(name) < self.text:
-            seconds += self.text / _MB * _SAMPLING_CPU_SECONDS_PER_MB
+            seconds += self.text / _MB * self.rates.tokenizer_cpu_seconds_per_mb_sampled
         return seconds
 
     def _reading_cpu_seconds(self, name: str, source: SourceInput) -> float:
@@ -296,7 +298,7 @@ class _Model:
         return min(SHARD_BYTES, max(source.text_bytes for source in self.inputs)) / min(measured, SHARD_BYTES)
 
     def _shuffled_bytes(self, name: str) -> float:
-        """Bytes of the tables of exchanges, compressed."""
+        """Bytes of the tables of exchanges."""
         per_text, near, rates = self._rate(name).exchanged_per_text, self.config.dedup.near, self.rates
         if self._measured(name) == "exact":
             return self.documents * rates.exact_exchanged_per_document

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -13,6 +13,17 @@ from typing import Any
 import numpy as np
 
 from finpile_pipelines.plan.byte_classes import ByteShares
+
+#: Rates that are times of a stage, whose name they begin with.
+_OF_STAGES = (
+    "exact_cpu_seconds_per_document",
+    "exact_cpu_seconds_per_mb",
+    "exact_cpu_seconds_per_mb_folded",
+    "near_cpu_seconds_per_mb_and_hash",
+    "tokenizer_cpu_seconds_per_mb_sampled",
+    "tokens_cpu_seconds_per_mb_and_copy",
+    "tokens_cpu_seconds_per_mb_counted",
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,6 +39,14 @@ class FormatRate:
     clean_cpu_seconds_per_mb: float
     """Per MB of text."""
 
+    def times(self, ingest: float, clean: float) -> FormatRate:
+        """With the CPU times of both stages multiplied."""
+        return replace(
+            self,
+            ingest_cpu_seconds_per_mb=self.ingest_cpu_seconds_per_mb * ingest,
+            clean_cpu_seconds_per_mb=self.clean_cpu_seconds_per_mb * clean,
+        )
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StageRate:
@@ -42,13 +61,22 @@ class StageRate:
     """CPU time of the sample corpus."""
     cpu_seconds_per_mb: float
     exchanged_per_text: float
-    """Bytes that tables of exchanges have, compressed."""
+    """Bytes that tables of exchanges have on a disk, where they are not compressed."""
     disk_per_text: float
-    """Bytes that the stage leaves in `.work`."""
+    """Bytes that the stage leaves in `.work` on a disk, where shards are not compressed."""
     fixed_memory_mb: float
     """Memory of a worker that processes the sample corpus."""
     memory_mb: float
     """Memory of a worker that processes the mix."""
+
+    def times(self, factor: float) -> StageRate:
+        """With all times multiplied."""
+        return replace(
+            self,
+            fixed_seconds=self.fixed_seconds * factor,
+            fixed_cpu_seconds=self.fixed_cpu_seconds * factor,
+            cpu_seconds_per_mb=self.cpu_seconds_per_mb * factor,
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,7 +93,7 @@ class Rates:
     exact_cpu_seconds_per_mb_folded: float
     """What `exact_fold` takes besides."""
     exact_exchanged_per_document: float
-    """Bytes that tables of exchanges have, compressed."""
+    """Bytes that tables of exchanges have on a disk, where they are not compressed."""
     near_cpu_seconds_per_mb_and_hash: float
     near_exchanged_per_document: float
     """With the measured setting, as the rates of the stage `near`."""
@@ -73,6 +101,9 @@ class Rates:
     near_hashes: int
     """Bands of the measured setting, and its hash values."""
     near_exchanged_per_document_and_band: float
+    tokenizer_cpu_seconds_per_mb_sampled: float
+    """Of choosing a sample of all text for the tokenizer, in two passes.
+    Source: benchmarks/results/2026-11-24_tokenizer_sample.md"""
     tokens_cpu_seconds_per_mb_and_copy: float
     """What each further copy of text takes that the mixture makes."""
     tokens_cpu_seconds_per_mb_counted: float
@@ -91,6 +122,8 @@ class Rates:
     """Of the command without its stages."""
     largest_source_bytes: float
     """Clean text of the largest source of the mix."""
+    made_cpu_seconds: Mapping[str, float]
+    """By stage, of the build of `finpile_pipelines.plan.measurement` on the machine of the rates."""
     measured: Mapping[str, Any]
     """Date and machine."""
 
@@ -105,6 +138,20 @@ class Rates:
     def document_bytes(self, format_name: str) -> float:
         """Text of a document of a format; that of `jsonl` for a format of another package."""
         return self.text_bytes_per_document.get(format_name, self.text_bytes_per_document["jsonl"])
+
+    def times(self, factors: Mapping[str, float]) -> Rates:
+        """Rates of a machine on which stages take this many times the CPU time; other stages have that of `all`."""
+        whole = factors["all"]
+        of = {stage: factors.get(stage, whole) for stage in self.stages}
+        stages = {name: rate.times(of[name]) for name, rate in self.stages.items()}
+        by_stage = {name: getattr(self, name) * of[name.partition("_")[0]] for name in _OF_STAGES}
+        return replace(
+            self,
+            formats={name: rate.times(of["ingest"], of["clean"]) for name, rate in self.formats.items()},
+            stages=stages,
+            start_seconds=self.start_seconds * whole,
+            **by_stage,
+        )
 
     def tokens_of_byte(self, shares: ByteShares, vocab_size: int) -> float:
         """Tokens by byte of text: interpolated over the logarithm of measured sizes, beyond them the nearest."""
