@@ -210,12 +210,14 @@ class _Model:
                 per_mb += rates.exact_cpu_seconds_per_mb_folded
             return self.text / _MB * per_mb + self.documents * rates.exact_cpu_seconds_per_document
         per_mb = self._rate(name).cpu_seconds_per_mb
-        if name == "near" and near is not None:
-            per_mb += (near.bands * near.rows - rates.near_hashes) * rates.near_cpu_seconds_per_mb_and_hash
         if name == "tokens":
             per_mb += (self.copies.per_text - 1) * rates.tokens_cpu_seconds_per_mb_and_copy
             per_mb += self.copies.are_counted * rates.tokens_cpu_seconds_per_mb_counted
-        seconds = self._read(name) / _MB * max(0.0, per_mb) * num_readings(name, self.config)
+        seconds = self._read(name) / _MB * per_mb
+        if name == "near" and near is not None:
+            more = near.bands * near.rows - rates.near_hashes
+            seconds += self.documents * more * rates.near_cpu_seconds_per_document_and_hash
+        seconds = max(0.0, seconds) * num_readings(name, self.config)
         if name == "tokenizer" and self._read(name) < self.text:
             seconds += self.text / _MB * self.rates.tokenizer_cpu_seconds_per_mb_sampled
         return seconds

@@ -19,7 +19,7 @@ _OF_STAGES = (
     "exact_cpu_seconds_per_document",
     "exact_cpu_seconds_per_mb",
     "exact_cpu_seconds_per_mb_folded",
-    "near_cpu_seconds_per_mb_and_hash",
+    "near_cpu_seconds_per_document_and_hash",
     "tokenizer_cpu_seconds_per_mb_sampled",
     "tokens_cpu_seconds_per_mb_and_copy",
     "tokens_cpu_seconds_per_mb_counted",
@@ -94,7 +94,8 @@ class Rates:
     """What `exact_fold` takes besides."""
     exact_exchanged_per_document: float
     """Bytes that tables of exchanges have on a disk, where they are not compressed."""
-    near_cpu_seconds_per_mb_and_hash: float
+    near_cpu_seconds_per_document_and_hash: float
+    """Of the setting `paper` beyond `fast`: keys and their exchange, which are by document."""
     near_exchanged_per_document: float
     """With the measured setting, as the rates of the stage `near`."""
     near_bands: int
