@@ -78,10 +78,13 @@ def corpora(data: Path) -> Mapping[str, Mapping[str, Any]]:
 
 def planned(path: Path, workers: int) -> Plan:
     """The plan of a corpus file."""
-    config, rates = load_config(path), load_rates()
+    config = load_config(path)
+    return plan_build(config, _inputs(config), workers, load_rates())
+
+
+def _inputs(config: CorpusConfig) -> tuple[SourceInput, ...]:
     files = [list_inputs(source, config.root) for source in config.sources]
-    inputs = measure_inputs(config, files, rates, sample_inputs(config, files))
-    return plan_build(config, inputs, workers, rates)
+    return measure_inputs(config, files, load_rates(), sample_inputs(config, files))
 
 
 def _large_rows(config: CorpusConfig, inputs: Sequence[SourceInput]) -> Iterator[list[str]]:
@@ -175,8 +178,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     large = load_config(ROOT / "pipelines/configs/open-finance.yaml")
     large = replace(large, root=str(options.data.resolve()))
-    files = [list_inputs(source, large.root) for source in large.sources]
-    inputs_of_large = measure_inputs(large, files, load_rates(), sample_inputs(large, files))
     measured = load_rates().measured
     report.add(
         f"## CPU time\n\nThe rates are of {measured['date']}, of builds on two workers. The load was {load:.1f} "
@@ -186,7 +187,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     report.add(
         "## 1 TB and 10 TB\n\nopen-finance as if its sources had this much text: a prediction of the model, not a run. "
         "Start-up of jobs and the network are not in it; exchanges and `.work` are on disks, so not compressed.",
-        table(_LARGE_HEAD, list(_large_rows(large, inputs_of_large))),
+        table(_LARGE_HEAD, list(_large_rows(large, _inputs(large)))),
     )
 
 

@@ -71,7 +71,7 @@ def plan_command(
     """Predict time, memory, shuffled bytes, disk and jobs of a build.
 
     Lists the inputs of the corpus file CONFIG, reads some MB of each source for the size of its documents and of their
-    text, and starts nothing. Rates are those of a table that a benchmark measured on one machine; a worker is one core
+    text, and builds none of it. Rates are those of a table that a benchmark measured on one machine; a worker is one core
     of it, or with --measure one of this machine. Duplicates, which only a build finds, are counted as text. The last
     table lists what breaks first as the corpus grows.
     """
@@ -88,6 +88,7 @@ def plan_command(
     if measure:
         from finpile_pipelines.plan.measurement import factors_of, measure_machine
 
+        console.line("measuring the stages on this machine: about 20 s, longer the first time")
         factors = factors_of(measure_machine(), rates.made_cpu_seconds)
         rates = rates.times(factors)
     files = [list_inputs(source, parsed.root) for source in parsed.sources]

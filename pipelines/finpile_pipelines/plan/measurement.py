@@ -17,7 +17,7 @@ from finpile_pipelines.stage import Sizes
 #: Workers of the build, as those of the builds of which the rates are.
 WORKERS = 2
 _DOCUMENTS, _WORDS, _VOCABULARY = 18_000, 400, 30_000
-#: Of the documents, every so many-th repeats an earlier one with a few other words.
+#: Every eighth document repeats the one before it, with two other words.
 _REPEATED = 8
 #: Documents of the build before: with it, kernels are compiled.
 _FIRST = 100
