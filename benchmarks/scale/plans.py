@@ -57,8 +57,10 @@ _FILINGS: dict[str, Any] = {
 }
 #: Text and workers of predictions of which no build is run.
 _LARGE = tuple((terabytes, workers) for terabytes in (1, 10) for workers in (64, 1_000))
-_LARGE_HEAD = ("text", "workers", "hours", "near", "substring", "tokenizer", "tokens", "shuffled TB", "disk TB")
-_LARGE_HEAD += ("GB a worker", "shards")
+_LARGE_HEAD = ("text", "workers", "hours", "near", "substring", "tokenizer", "tokens", "shuffled TB", "disk TB") + (
+    "GB a worker",
+    "shards",
+)
 _FOUND = ("corpus", "source", "documents", "of the build", "", "clean MB", "of the build", "")
 _SUMS = ("corpus", "vocabulary", "tokens", "of the build", "", "text left by deduplication")
 _TIMES = ("corpus", "stage", "CPU s", "of the build", "")

@@ -71,7 +71,7 @@ def plan_command(
     """Predict time, memory, shuffled bytes, disk and jobs of a build.
 
     Lists the inputs of the corpus file CONFIG, reads some MB of each source for the size of its documents and of their
-    text, and builds none of it. Rates are those of a table that a benchmark measured on one machine; a worker is one core
+    text, and builds nothing. Rates are those of a table that a benchmark measured on one machine; a worker is one core
     of it, or with --measure one of this machine. Duplicates, which only a build finds, are counted as text. The last
     table lists what breaks first as the corpus grows.
     """
