@@ -57,10 +57,8 @@ _FILINGS: dict[str, Any] = {
 }
 #: Text and workers of predictions of which no build is run.
 _LARGE = tuple((terabytes, workers) for terabytes in (1, 10) for workers in (64, 1_000))
-_LARGE_HEAD = ("text", "workers", "hours", "near", "substring", "tokenizer", "tokens", "shuffled TB", "disk TB") + (
-    "GB a worker",
-    "shards",
-)
+_LARGE_STAGES = ("near", "substring", "tokenizer", "tokens")
+_LARGE_HEAD = ("text", "workers", "hours", *_LARGE_STAGES, "shuffled TB", "disk TB", "GB a worker", "shards")
 _FOUND = ("corpus", "source", "documents", "of the build", "", "clean MB", "of the build", "")
 _SUMS = ("corpus", "vocabulary", "tokens", "of the build", "", "text left by deduplication")
 _TIMES = ("corpus", "stage", "CPU s", "of the build", "")
@@ -98,7 +96,7 @@ def _large_rows(config: CorpusConfig, inputs: Sequence[SourceInput]) -> Iterator
             f"{terabytes} TB",
             f"{workers:,}",
             f"{plan.seconds / 3600:.1f}",
-            *(f"{hours[stage]:.2f}" for stage in ("near", "substring", "tokenizer", "tokens")),
+            *(f"{hours[stage]:.2f}" for stage in _LARGE_STAGES),
             f"{sum(stage.shuffled_bytes for stage in plan.stages) / 1e12:.1f}",
             f"{plan.disk_bytes / 1e12:.1f}",
             f"{max(stage.memory_bytes for stage in plan.stages) / 1e9:.1f}",
