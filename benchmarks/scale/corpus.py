@@ -1,6 +1,6 @@
 """Generates a corpus of a stated size of distinct text, with planted duplicates of known number.
 
-    python -m benchmarks.scale.corpus DATA FOLDER --megabytes 1000 [--seed 1]
+    python -m benchmarks.scale.corpus DATA FOLDER --megabytes 1000 [--seed 1] [--dated]
 
 Documents are sequences of sentences, each composed of the first half of a real sentence and the second half of another
 one (`benchmarks.scale.sentences`). Lengths are log-normal, as those of web pages: median 2,000 bytes, mean 3,300. A
@@ -8,7 +8,8 @@ document is a function of the seed and its number, so that copies need no stored
 practically do not repeat: such a window has parts of three halves or more, and there are 375,000 halves of each kind.
 
 `PLANTED` lists the copies. The documents of a kind, and those that they copy, occur in no other pair. FOLDER gets
-Parquet files of about 128 MB of text in `documents/`, and the ground truth: `truth.json` and `truth.parquet`.
+Parquet files of about 128 MB of text in `documents/`, and the ground truth: `truth.json` and `truth.parquet`. With
+`--dated`, documents have a time of 2000 to 2025 and one of 200 hosts.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ _GROUP_ROWS = 2048
 _MEDIAN_BYTES, _SIGMA, _LEAST_BYTES, _MOST_BYTES = 2000, 1.0, 200, 200_000
 #: Documents that are in a pair have at least this length.
 _PAIRED_BYTES = 1500
+#: 2000-01-01 as days since 1970, and the days of 25 years.
+_FIRST_DAY, _DAYS, _HOSTS = 10_957, 9_131, 200
 #: What a document may have more than its length: one sentence.
 _SLACK = 256
 
@@ -153,7 +156,13 @@ def _names(kinds: npt.NDArray[np.int8]) -> pa.Array:
 
 
 def write_corpus(
-    folder: Path, material: Material, size_bytes: int, seed: int, shard_bytes: int = SHARD_BYTES
+    folder: Path,
+    material: Material,
+    size_bytes: int,
+    seed: int,
+    shard_bytes: int = SHARD_BYTES,
+    *,
+    is_dated: bool = False,
 ) -> dict[str, object]:
     """Writes the corpus and its ground truth; returns the contents of `truth.json`."""
     plan = plan_corpus(size_bytes, seed)
@@ -162,6 +171,8 @@ def write_corpus(
     for number, (first, last) in enumerate(_shards(plan, shard_bytes)):
         written = compose_documents(plan, material, seed, first, last)
         table = pa.table({"number": pa.array(np.arange(first, last)), "text": written.texts})
+        if is_dated:
+            table = _dated(table, seed)
         path = folder / f"documents/{number:05}.parquet"
         pq.write_table(
             table, path, _GROUP_ROWS, compression="zstd", compression_level=1, use_dictionary=False, write_statistics=[]
@@ -182,6 +193,19 @@ def write_corpus(
     return facts
 
 
+def _dated(table: pa.Table, seed: int) -> pa.Table:
+    """With the columns `timestamp`, more of them in later years, and `url`, whose hosts differ in size."""
+    draws = np.random.default_rng([seed, table["number"][0].as_py()])
+    days = (np.sqrt(draws.random(table.num_rows)) * _DAYS).astype(np.int32)
+    hosts = (_HOSTS * draws.random(table.num_rows) ** 3).astype(np.int64)
+    urls = [
+        f"https://site{host:03}.example/{number}"
+        for host, number in zip(hosts.tolist(), table["number"].to_pylist(), strict=True)
+    ]
+    times = pa.array(_FIRST_DAY + days, pa.date32()).cast(pa.timestamp("us")).cast(pa.timestamp("us", tz="UTC"))
+    return table.append_column("timestamp", times).append_column("url", pa.array(urls))
+
+
 def _shards(plan: Plan, shard_bytes: int) -> Iterator[tuple[int, int]]:
     """Ranges of documents, each of about `shard_bytes`."""
     which = (np.cumsum(plan.lengths) - plan.lengths) // shard_bytes
@@ -195,9 +219,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--megabytes", type=float, required=True)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--dated", action="store_true", help="documents have a time and a URL")
     options = parser.parse_args(arguments)
     material = read_material(options.data)
-    print(json.dumps(write_corpus(options.folder, material, int(options.megabytes * 1e6), options.seed)))
+    size_bytes = int(options.megabytes * 1e6)
+    print(json.dumps(write_corpus(options.folder, material, size_bytes, options.seed, is_dated=options.dated)))
 
 
 if __name__ == "__main__":

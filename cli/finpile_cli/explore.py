@@ -58,6 +58,12 @@ _LISTED = 500
     help="A training run: the pages have its curves. May be repeated.",
 )
 @click.option(
+    "--sweep",
+    type=PathOrUrl(),
+    metavar="DIR",
+    help="--output of `finpile tokenizer sweep`: the pages have the curve of the vocabulary size.",
+)
+@click.option(
     "--compare",
     "tokenizers",
     type=PathOrUrl(),
@@ -76,6 +82,7 @@ def explore_command(
     pairs: int,
     changes_from: str | None,
     runs: tuple[str, ...],
+    sweep: str | None,
     tokenizers: tuple[str, ...],
     serve: bool,
     port: int | None,
@@ -94,8 +101,10 @@ def explore_command(
     """
     from finpile.explorer import write_explorer
 
-    if serve and (changes_from is not None or pairs or runs or tokenizers):
-        raise ConfigError("--changes-from, --pairs, --run and --compare are for static pages: leave out --serve")
+    if serve and (changes_from is not None or pairs or runs or sweep or tokenizers):
+        raise ConfigError(
+            "--changes-from, --pairs, --run, --sweep and --compare are for static pages: leave out --serve"
+        )
     if serve:
         _serve(Console(as_json), out, port or 0)
         return
@@ -114,6 +123,7 @@ def explore_command(
             pairs=pairs,
             against=changes_from,
             runs=runs,
+            sweep=sweep,
             tokenizers=tokenizers,
             advance=advance,
         )

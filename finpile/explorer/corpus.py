@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from finpile.clean.stage.clean import REASONS as CLEAN
 from finpile.explorer.counts import DocumentCounts, RemovalCounts
+from finpile.explorer.facts import fact_bounds
 from finpile.explorer.papers import papers
 from finpile.explorer.scan import Advance, Names, scan_documents, scan_removals
 from finpile.explorer.site import plain
@@ -59,22 +60,24 @@ class Corpus:
 
 def summarise(
     corpus: Corpus, documents: Sink, removals: Sink, advance: Advance = lambda amount: None
-) -> dict[str, Any]:
-    """Passes all rows to `documents` and `removals`, and returns the summary of the build.
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Passes all rows to `documents` and `removals`, and returns the summary of the build, and its counts by month.
 
     Raises: IntegrityError if a file is missing or damaged.
     """
     files, manifest = corpus.files, corpus.manifest
     places = {**files.places("documents"), **files.places("removed")}
     names, kept, removed = Names(), DocumentCounts(), RemovalCounts()
-    for rows in scan_documents(files, places, names, read_copies(corpus.layout, manifest), advance):
+    bounds = fact_bounds(manifest["config"])
+    copies = read_copies(corpus.layout, manifest)
+    for rows in scan_documents(files, places, names, copies, bounds, advance):
         kept.add(rows, documents(rows))
     for rows, with_passages in scan_removals(files, places, names, advance):
         removed.add(with_passages, removals(rows))
     inputs = _input_bytes(files, names)
     config = manifest["config"]
     private = set(config.get("reports", {}).get("private", ()))
-    return {
+    summary = {
         "name": manifest["name"],
         "finpile": manifest["finpile"],
         "checksum": corpus.checksum,
@@ -88,11 +91,13 @@ def summarise(
             {"stage": stage, "reason": reason, "meaning": _meaning(stage, reason)} for stage, reason in names.reasons
         ],
         "files": names.files,
+        "bounds": bounds,
         "documents": kept.summary(),
         "removals": removed.summary(),
         "inputs": inputs,
         "papers": papers(corpus.layout, manifest),
     }
+    return summary, {"documents": kept.months(), "removals": removed.months()}
 
 
 def _input_bytes(files: PublishedFiles, names: Names) -> list[dict[str, Any]]:

@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from finpile.explorer.facts import measured, names_and_scores
 from finpile.explorer.scan import DOCUMENT_CELLS, REMOVAL_CELLS, columns_of, counted, length_bins
 
-#: Hosts of a source, groups of duplicates and passages that are listed; those that are left out are counted.
-MOST_HOSTS = 50
+#: Hosts (and languages) of a source, groups of duplicates and passages that are listed; what is left out is counted.
+MOST_NAMES = 50
 MOST_GROUPS = 200
 MOST_PASSAGES = 200
 #: Documents of a passage that are listed.
@@ -23,37 +24,63 @@ class DocumentCounts:
     """Counts of kept documents."""
 
     def __init__(self) -> None:
-        self._tables: defaultdict[str, list[pa.Table]] = defaultdict(list)
+        self._tables = _Tables()
+        self._groups: list[pa.Table] = []
         self._sizes: Counter[tuple[int, int]] = Counter()
 
     def add(self, rows: pa.Table, listed: pa.Array) -> None:
         """Adds the rows of one source; `listed` says which of them the pages list."""
         size = {"bytes": rows["bytes"]}
-        binned = rows.append_column("bin", length_bins(rows["bytes"]))
-        hosts = counted(rows, ["source", "split", "host"], size)
+        self._tables.add("cells", counted(rows, DOCUMENT_CELLS, {**size, "listed": listed.cast(pa.int64())}))
+        hosts = rows.filter(pc.is_valid(rows["host"]))
+        names, scores = names_and_scores(rows)
+        for name, table, key in (
+            ("lengths", rows.append_column("bin", length_bins(rows["bytes"])), "bin"),
+            ("origins", rows, "origin"),
+            ("licenses", rows, "license"),
+            ("hosts", _with_most(hosts, "host"), "host"),
+            ("names", _with_most(names, "name"), "name"),
+            ("scores", scores, "bin"),
+        ):
+            keys = ["source", "split", *(["key"] if "key" in table.column_names else []), key]
+            self._tables.add_by_month(name, table, keys)
         copied = rows.filter(pc.greater(rows["copies"], 1))
-        found = {
-            "cells": counted(rows, DOCUMENT_CELLS, {**size, "listed": listed.cast(pa.int64())}),
-            "lengths": counted(binned, ["source", "split", "bin"], size),
-            "origins": counted(rows, ["source", "split", "origin"], size),
-            "licenses": counted(rows, ["source", "split", "license"], size),
-            "hosts": hosts.filter(pc.is_valid(hosts["host"])),
-            "groups": _largest(copied.select(["id", "source", "copies"])),
-        }
-        for name, table in found.items():
-            self._tables[name].append(table)
+        self._groups.append(_largest(copied.select(["id", "source", "copies"])))
         self._sizes.update(zip(copied["source"].to_pylist(), copied["copies"].to_pylist(), strict=True))
 
     def summary(self) -> dict[str, Any]:
         """The counts as columns."""
-        tables = self._tables
         sizes = [(source, copies, number) for (source, copies), number in sorted(self._sizes.items())]
         return {
-            **{name: _joined(tables[name]) for name in ("cells", "lengths", "origins", "licenses")},
-            "hosts": columns_of(_most(tables["hosts"])),
-            "groups": columns_of(_largest(pa.concat_tables(tables["groups"]))),
+            **self._tables.columns(),
+            "groups": columns_of(_largest(pa.concat_tables(self._groups))),
             "group_sizes": dict(zip(("source", "copies", "groups"), map(list, zip(*sizes, strict=True)), strict=False)),
         }
+
+    def months(self) -> dict[str, Any]:
+        """The counts of the charts by month."""
+        return self._tables.columns_by_month()
+
+
+class _Tables:
+    """Tables of counts by name; those of charts are also counted by month, which is a larger table."""
+
+    def __init__(self) -> None:
+        self._tables: defaultdict[str, list[pa.Table]] = defaultdict(list)
+        self._by_month: defaultdict[str, list[pa.Table]] = defaultdict(list)
+
+    def add(self, name: str, table: pa.Table) -> None:
+        self._tables[name].append(table)
+
+    def add_by_month(self, name: str, rows: pa.Table, keys: list[str]) -> None:
+        self._by_month[name].append(counted(rows, [*keys, "month"], {}))
+        self.add(name, counted(rows, keys, {}))
+
+    def columns(self) -> dict[str, Any]:
+        return {name: _joined(tables) for name, tables in self._tables.items()}
+
+    def columns_by_month(self) -> dict[str, Any]:
+        return {name: _joined(tables) for name, tables in self._by_month.items()}
 
 
 def _largest(groups: pa.Table) -> pa.Table:
@@ -64,7 +91,7 @@ class RemovalCounts:
     """Counts of rows of the ledger."""
 
     def __init__(self) -> None:
-        self._cells: list[pa.Table] = []
+        self._tables = _Tables()
         self._passages: list[dict[str, Any]] = []
 
     def add(self, rows: pa.Table, listed: pa.Array) -> None:
@@ -77,12 +104,17 @@ class RemovalCounts:
             "bytes": rows["bytes"],
             "listed": listed.cast(pa.int64()),
         }
-        self._cells.append(counted(rows, REMOVAL_CELLS, sums))
+        self._tables.add("cells", counted(rows, REMOVAL_CELLS, sums))
+        self._tables.add_by_month("measured", measured(rows), ["reason", "source", "side", "bound", "bin"])
         self._passages += _most_cut(rows.filter(spans))
 
     def summary(self) -> dict[str, Any]:
         """The counts as columns, and the passages that took most bytes of each reason."""
-        return {"cells": _joined(self._cells), "passages": self._passages}
+        return {**self._tables.columns(), "passages": self._passages}
+
+    def months(self) -> dict[str, Any]:
+        """The counts of the charts by month."""
+        return self._tables.columns_by_month()
 
 
 def _most_cut(spans: pa.Table) -> list[dict[str, Any]]:
@@ -142,15 +174,11 @@ def _joined(tables: list[pa.Table]) -> dict[str, list[Any]]:
     return columns_of(pa.concat_tables(tables)) if tables else {}
 
 
-def _most(tables: list[pa.Table]) -> pa.Table:
-    """The largest rows of each source and split, of the others a row without a host."""
-    found = []
-    for table in tables:
-        order = table.sort_by([("rows", "descending"), ("host", "ascending")])
-        found.append(order.slice(0, MOST_HOSTS))
-        rest = order.slice(MOST_HOSTS)
-        if rest.num_rows:
-            left = rest.group_by(["source", "split"]).aggregate([("rows", "sum"), ("bytes", "sum")])
-            columns = {"source": left["source"], "split": left["split"], "host": pa.nulls(left.num_rows, pa.string())}
-            found.append(pa.table({**columns, "rows": left["rows_sum"], "bytes": left["bytes_sum"]}))
-    return pa.concat_tables(found)
+def _with_most(rows: pa.Table, column: str) -> pa.Table:
+    """The rows with the most frequent values of a column; the others are null."""
+    values = rows[column]
+    counts = pc.value_counts(values)
+    table = pa.table({"value": counts.field("values"), "rows": counts.field("counts")})
+    most = table.sort_by([("rows", "descending"), ("value", "ascending")])["value"].slice(0, MOST_NAMES)
+    kept = pc.if_else(pc.is_in(values, most), values, pa.scalar(None, values.type))
+    return rows.set_column(rows.schema.get_field_index(column), column, kept)

@@ -52,7 +52,7 @@ def write_index(out: str, advance: Advance = lambda amount: None) -> str:
         _parquet(storage.join(folder, "documents.parquet"), DOCUMENT_ROWS) as documents,
         _parquet(storage.join(folder, "removals.parquet"), REMOVAL_ROWS) as removals,
     ):
-        summary = summarise(
+        summary, months = summarise(
             corpus,
             lambda rows: _all(documents.add(ids.documents(rows))),
             lambda rows: _all(removals.add(ids.removals(rows))),
@@ -66,6 +66,7 @@ def write_index(out: str, advance: Advance = lambda amount: None) -> str:
     if pieces is not None:
         storage.write_bytes(storage.join(folder, "data/vocabulary.js"), data_script("vocabulary", pieces))
     storage.write_bytes(storage.join(folder, "data/summary.js"), data_script("summary", summary))
+    storage.write_bytes(storage.join(folder, "data/months.js"), data_script("months", months))
     storage.write_bytes(storage.join(folder, "data/ids.json"), json.dumps(firsts).encode())
     storage.write_json(with_index, made)
     return folder

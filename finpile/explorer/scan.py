@@ -13,7 +13,7 @@ a cell are a sample of it that depends on nothing else.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 from finpile.documents.labels import host_of
 from finpile.documents.ledger import LEDGER_SCHEMA
 from finpile.documents.split import HELDOUT
+from finpile.explorer.facts import facts_of
 from finpile.explorer.ids import ID, packed
 from finpile.output.layout import row_of, values_in_path
 from finpile.output.published_files import PublishedFile, PublishedFiles
@@ -53,6 +54,7 @@ DOCUMENT_ROWS = pa.schema(
         ("license", pa.string()),
         ("locator", pa.string()),
         ("title", pa.string()),
+        ("facts", pa.string()),
         ("file", pa.int32()),
         ("row", pa.int32()),
     ]
@@ -106,18 +108,25 @@ class Names:
 
 
 def scan_documents(
-    files: PublishedFiles, places: Mapping[str, str], names: Names, copies: pa.Table, advance: Advance
+    files: PublishedFiles,
+    places: Mapping[str, str],
+    names: Names,
+    copies: pa.Table,
+    facts: Collection[str],
+    advance: Advance,
 ) -> Iterator[pa.Table]:
-    """The rows of each source, sorted, as `DOCUMENT_ROWS`."""
+    """The rows of each source, sorted, as `DOCUMENT_ROWS`; with the `facts` of these keys of `meta`."""
     from finpile.output.snapshots import with_copies
+
+    columns = [*_DOCUMENT_COLUMNS, "split", *(["meta"] if facts else [])]
 
     for row, group in groupby(sorted(files.below("documents"), key=lambda file: row_of(file.path)), _row_of):
         number, parts = names.source(*row), [DOCUMENT_ROWS.empty_table()]
         for file in group:
             place, first = names.file(places[file.path]), 0
-            for part in file.parts([*_DOCUMENT_COLUMNS, "split"], size_bytes=_PART_BYTES):
+            for part in file.parts(columns, size_bytes=_PART_BYTES):
                 counted = with_copies(part, copies)
-                parts.append(_document_rows(counted, number, place, first))
+                parts.append(_document_rows(counted, number, place, first, facts))
                 first += part.num_rows
             advance(file.record.size_bytes)
         yield _sorted(pa.concat_tables(parts), ["split", "month", "id"])
@@ -127,7 +136,7 @@ def _row_of(file: PublishedFile) -> Source:
     return row_of(file.path)
 
 
-def _document_rows(part: pa.Table, source: int, file: int, first: int) -> pa.Table:
+def _document_rows(part: pa.Table, source: int, file: int, first: int, facts: Collection[str]) -> pa.Table:
     size = part.num_rows
     return pa.table(
         {
@@ -142,6 +151,7 @@ def _document_rows(part: pa.Table, source: int, file: int, first: int) -> pa.Tab
             "license": part["license"],
             "locator": part["locator"],
             "title": part["title"],
+            "facts": facts_of(part["meta"].to_pylist(), facts) if facts else pa.nulls(size, pa.string()),
             "file": _all(file, size),
             "row": pa.array(np.arange(first, first + size, dtype=np.int32)),
         },

@@ -16,6 +16,7 @@ from finpile.explorer.pairs import close_pairs
 from finpile.explorer.runs import read_runs
 from finpile.explorer.scan import Advance, columns_of
 from finpile.explorer.site import data_script, page_files
+from finpile.explorer.sweep import read_sweep
 from finpile.explorer.vocabulary import vocabulary
 
 #: Rows of one file of a list.
@@ -46,6 +47,7 @@ def write_explorer(
     pairs: int = 0,
     against: str | None = None,
     runs: Sequence[str] = (),
+    sweep: str | None = None,
     tokenizers: Sequence[str] = (),
     advance: Advance = lambda amount: None,
 ) -> Written:
@@ -53,18 +55,19 @@ def write_explorer(
 
     Lists have `rows` documents or removals of each source and reason. With `samples`, the pages have the texts of that
     many of each, those of the copies that were kept instead, and titles; without, they have no text. All are chosen by
-    their ids, which are digests. With `pairs`, they have pairs of
-    documents that are barely not near duplicates (`finpile.explorer.pairs`), of that many of each dataset. With
-    `against`, another build, they have what changed since that one, and with `tokenizers` those that encode beside the
-    build's own. Texts that were taken down are in no file that this reads.
+    their ids, which are digests. With `pairs`, they have pairs of documents that are barely not near duplicates
+    (`finpile.explorer.pairs`), of that many of each dataset. With `against`, another build, they have what changed
+    since that one, with `runs` the curves of trainings, with `sweep` that of the vocabulary size, and with `tokenizers`
+    those that encode beside the build's own. Texts that were taken down are in no file that this reads.
 
     Raises: InputError if OUT holds no finished build, or the pages do not have the kind of a tokenizer; IntegrityError
     if a file is missing or damaged.
     """
     others = beside(tokenizers)
+    swept = None if sweep is None else read_sweep(sweep)
     corpus = Corpus.open(out)
     documents, removals = _Listed(["source", "split"], rows, samples), _Listed(["source", "reason"], rows, samples)
-    summary = summarise(corpus, documents.add, removals.add, advance)
+    summary, months = summarise(corpus, documents.add, removals.add, advance)
     shown = {name for row in summary["removals"]["passages"] for name in (row["rows"][0][0], row["rows"][0][3]) if name}
     close = close_pairs(corpus, pairs, advance) if pairs else None
     shown |= {name for pair in (close["pairs"] if close else ()) for name in (pair["a"], pair["b"])}
@@ -80,6 +83,7 @@ def write_explorer(
         "has_vocabulary": pieces is not None,
         "pairs": close,
         "runs": read_runs(runs),
+        "sweep": swept,
         "beside": [other["name"] for other in others],
     }
     for number, other in enumerate(others):
@@ -87,6 +91,7 @@ def write_explorer(
     if pieces is not None:
         written.add("data/vocabulary.js", data_script("vocabulary", pieces))
     written.add("data/summary.js", data_script("summary", summary))
+    written.add("data/months.js", data_script("months", months))
     for name, listed in (("documents", documents), ("removals", removals)):
         for number, chunk in enumerate(listed.chunks(with_titles=bool(samples))):
             written.add(f"data/{name}-{number}.js", data_script(f"{name}-{number}", columns_of(chunk)))

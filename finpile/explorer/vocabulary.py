@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from finpile import storage
+from finpile.config.mixture import Row
 from finpile.explorer.beside import byte_pairs_of
 from finpile.explorer.scan import Advance
-from finpile.output.layout import Layout
+from finpile.output.layout import Layout, row_of, token_index
 from finpile.tokens.store import SHARD_SUFFIX, TokenStore
 from finpile.tokens.tokenizer_files import USED_FILE
 from finpile.tokens.tokenizers.kinds.finpile import TOKENIZER_FILE, OwnTokenizer
@@ -19,11 +20,14 @@ from finpile.tokens.tokenizers.protocol import Tokenizer
 
 #: Tokens that are counted at a time.
 _AT_ONCE = 1 << 22
+#: Typical pieces of a source.
+_MOST_TYPICAL = 24
 
 
 def vocabulary(layout: Layout, advance: Advance = lambda amount: None) -> dict[str, Any] | None:
     """Pieces by id, with a character for each byte, so that any bytes are JSON; their natural log probabilities, which
-    a parser reads back as the same numbers; and their occurrences in the shards of training tokens.
+    a parser reads back as the same numbers; their occurrences in the shards of training tokens; and by source, how many
+    of them are used, how many nowhere else, and those that are typical.
 
     Of a tokenizer that was not trained, instead of probabilities what the pages need to encode with it (`encoder`),
     null if they cannot; its special tokens have no piece. None if the build has no tokenizer.
@@ -32,8 +36,9 @@ def vocabulary(layout: Layout, advance: Advance = lambda amount: None) -> dict[s
         return None
     tokenizer = open_build_tokenizer(layout, is_checked=True)
     found = _own(tokenizer) if isinstance(tokenizer, OwnTokenizer) else _other(tokenizer)
-    counts = _counts(layout, tokenizer.vocab_size, advance)
-    return {**found, "counts": None if counts is None else counts.tolist()}
+    rows, counts = _counts(layout, tokenizer.vocab_size, advance)
+    totals = counts.sum(axis=0).tolist() if len(counts) else None
+    return {**found, "counts": totals, "by_source": _by_source(rows, counts)}
 
 
 def _own(tokenizer: OwnTokenizer) -> dict[str, Any]:
@@ -57,19 +62,67 @@ def _other(tokenizer: Tokenizer) -> dict[str, Any]:
     }
 
 
-def _counts(layout: Layout, size: int, advance: Advance) -> npt.NDArray[np.int64] | None:
-    """How often each id is in the training shards; None if there are none."""
+def _counts(layout: Layout, size: int, advance: Advance) -> tuple[list[Row], npt.NDArray[np.int64]]:
+    """How often each id is in the training tokens of each source, [sources, size]; without sources if there are none.
+
+    The source of a token is that of its document's file, which the index of the shard has.
+    """
     folder = storage.join(layout.tokens, "split=train")
     try:
         if not any(name.endswith(SHARD_SUFFIX) for name in storage.list_files(folder)):
-            return None
+            return [], np.zeros((0, size), np.int64)
     except FileNotFoundError:
-        return None
-    counts = np.zeros(size, np.int64)
-    for ids in TokenStore.open(folder).tokens():
-        flat = np.asarray(ids)
-        for start in range(0, len(flat), _AT_ONCE):
-            part = flat[start : start + _AT_ONCE]
-            counts += np.bincount(part, minlength=size)
+        return [], np.zeros((0, size), np.int64)
+    store = TokenStore.open(folder)
+    counts: dict[Row, npt.NDArray[np.int64]] = {}
+    for url, ids in zip(store.urls, store.tokens(), strict=True):
+        pieces = storage.read_parquet(token_index(url), columns=["file", "num_tokens"])
+        files = pieces["file"].combine_chunks()
+        rows = [row_of(file) for file in files.dictionary.to_pylist()]
+        sources, ends = files.indices.to_numpy(), np.cumsum(pieces["num_tokens"].to_numpy(), dtype=np.int64)
+        for start in range(0, len(ids), _AT_ONCE):
+            part = np.asarray(ids[start : start + _AT_ONCE])
+            own = sources[np.searchsorted(ends, np.arange(start, start + len(part)), side="right")]
+            for number in np.unique(own).tolist():
+                total = counts.setdefault(rows[number], np.zeros(size, np.int64))
+                total += np.bincount(part[own == number], minlength=size)
             advance(part.nbytes)
-    return counts
+    found = sorted(counts)
+    return found, np.array([counts[row] for row in found], np.int64).reshape(len(found), size)
+
+
+def _by_source(rows: list[Row], counts: npt.NDArray[np.int64]) -> list[dict[str, Any]]:
+    """Of each source the number of its tokens, of the ids among them, of those in no other source, and typical ones."""
+    totals, num_sources = counts.sum(axis=0), (counts > 0).sum(axis=0)
+    found = []
+    for (dataset, source), own in zip(rows, counts, strict=True):
+        typical = _typical(own, totals)
+        found.append(
+            {
+                "dataset": dataset,
+                "source": source,
+                "tokens": int(own.sum()),
+                "used": int((own > 0).sum()),
+                "only": int(((own > 0) & (num_sources == 1)).sum()),
+                "typical": [[int(number), int(own[number])] for number in typical],
+            }
+        )
+    return found
+
+
+def _typical(own: npt.NDArray[np.int64], totals: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
+    """The ids that a source has more often than the others, by their log-likelihood ratio, the largest first.
+
+    Source: Dunning 1993, "Accurate Methods for the Statistics of Surprise and Coincidence", section 5,
+    https://aclanthology.org/J93-1003.
+    """
+    others, num_own, num_all = totals - own, int(own.sum()), int(totals.sum())
+    if num_own == num_all:
+        return np.zeros(0, np.intp)
+    expected = totals * (num_own / num_all)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = own * np.log(own / expected), others * np.log(others / (totals - expected))
+    ratio = sum(np.where(number > 0, term, 0.0) for number, term in zip((own, others), terms, strict=True))
+    is_typical = own > expected
+    order = np.lexsort((np.arange(len(own)), -np.where(is_typical, ratio, -1.0)))[:_MOST_TYPICAL]
+    return order[is_typical[order]]

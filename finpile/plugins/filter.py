@@ -37,6 +37,13 @@ class NoParameters:
     """The parameters of a filter that has none."""
 
 
+class Bounds(NamedTuple):
+    """The least and the largest score of documents that a filter keeps; None is no bound."""
+
+    least: float | None = None
+    most: float | None = None
+
+
 #: Metadata of a parameter that names files: a path in a corpus file is relative to its `root`.
 FILES: Mapping[str, Any] = {"finpile.files": True}
 
@@ -77,6 +84,8 @@ class Filter:
     """Whether its spans have masks. Such a filter is the last one of its source: no rule measures a mask."""
     facts: Callable[[str, Any], Mapping[str, Any]] | None = None
     """`facts(text, parameters)`: values that a document which the filter keeps gets in `meta`, by key."""
+    bounds: Callable[[Any], Mapping[str, Bounds | None]] | None = None
+    """`bounds(parameters)`: by key of `facts`, the bounds of a score from 0 to 1; None for a name."""
     kernels: str | None = None
     """A module whose `compile_kernels` compiles the Numba kernels that the filter calls."""
 

@@ -24,7 +24,7 @@ from typing import Any
 
 from finpile import storage
 from finpile.errors import ConfigError
-from finpile.plugins.filter import FILES, Filter, Rejection, Span
+from finpile.plugins.filter import FILES, Bounds, Filter, Rejection, Span
 from finpile.storage.file_systems import open_file
 
 REASONS = {
@@ -80,7 +80,16 @@ def apply(text: str, parameters: FasttextParameters) -> Rejection | list[Span]:
 
 def facts(text: str, parameters: FasttextParameters) -> Mapping[str, Any]:
     """The score of a text, by the key in `meta`."""
-    return {parameters.key or f"fasttext_{parameters.label.removeprefix(_LABEL)}": score(text, parameters)}
+    return {_key(parameters): score(text, parameters)}
+
+
+def fact_bounds(parameters: FasttextParameters) -> Mapping[str, Bounds | None]:
+    """The bounds of the score."""
+    return {_key(parameters): Bounds(parameters.min_score, parameters.max_score)}
+
+
+def _key(parameters: FasttextParameters) -> str:
+    return parameters.key or f"fasttext_{parameters.label.removeprefix(_LABEL)}"
 
 
 @functools.lru_cache(maxsize=4)
@@ -130,4 +139,12 @@ def files(parameters: FasttextParameters) -> Sequence[str]:
     raise ConfigError(f"{url}: has no label {label}: give one of the model's labels")
 
 
-FILTER = Filter(name="fasttext", apply=apply, reasons=REASONS, parameters=FasttextParameters, facts=facts, files=files)
+FILTER = Filter(
+    name="fasttext",
+    apply=apply,
+    reasons=REASONS,
+    parameters=FasttextParameters,
+    facts=facts,
+    bounds=fact_bounds,
+    files=files,
+)

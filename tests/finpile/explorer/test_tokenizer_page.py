@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
+import math
 import random
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import numpy as np
+import pytest
 from click.testing import CliRunner
 from finpile_cli.main import finpile
 from finpile_tokenizer import UnigramTokenizer
 
 from benchmarks.common.browser import Browser
 from finpile import open_documents
+from finpile.errors import InputError
 from finpile.explorer import write_explorer
+from finpile.output.layout import row_of
 from finpile.tokens import TokenStore
+from finpile.tokens.provenance import TokenProvenance
 from tests.finpile.explorer.conftest import read_data
 
 #: First and last code points of scripts and signs.
@@ -100,6 +106,61 @@ def test_counts_of_pieces_are_those_of_the_shards(explored: Path) -> None:
     tokens = np.concatenate(list(TokenStore.open(str(explored / "tokens" / "split=train")).tokens()))
     assert data["counts"] == np.bincount(tokens, minlength=data["eot_id"] + 1).tolist()
     assert sum(data["counts"]) == len(tokens)
+
+
+def test_pieces_of_sources_are_those_of_their_documents(explored: Path) -> None:
+    """Counted sequence by sequence with the provenance of each token, and ranked by the formula of Dunning."""
+    data = read_data(explored, "vocabulary")
+    provenance = TokenProvenance(str(explored))
+    counts: defaultdict[tuple[str, str], Counter[int]] = defaultdict(Counter)
+    for sequence in range(len(provenance.store)):
+        ids = provenance.store[sequence]
+        for span in provenance.spans(sequence):
+            counts[row_of(span.location.file)].update(ids[span.begin : span.end].tolist())
+    totals = sum(counts.values(), Counter[int]())
+    num_all = sum(totals.values())
+    assert [(row["dataset"], row["source"]) for row in data["by_source"]] == sorted(counts)
+    for found in data["by_source"]:
+        own = counts[found["dataset"], found["source"]]
+        assert (found["tokens"], found["used"]) == (sum(own.values()), len(own))
+        assert found["only"] == sum(totals[piece] == own[piece] for piece in own)
+        ratios = {}
+        for piece, number in own.items():
+            others, expected = totals[piece] - number, totals[piece] * found["tokens"] / num_all
+            if number > expected:
+                rest = others * math.log(others / (totals[piece] - expected)) if others else 0.0
+                ratios[piece] = number * math.log(number / expected) + rest
+        best = sorted(ratios.values(), reverse=True)[: len(found["typical"])]
+        assert [ratios[piece] for piece, _ in found["typical"]] == pytest.approx(best)
+        assert all(own[piece] == number for piece, number in found["typical"])
+        assert len(found["typical"]) == min(24, len(ratios))
+
+
+def test_sources_and_the_sweep_are_shown(browser: Browser, copy_of_sample: Path, tmp_path: Path) -> None:
+    sweep = [
+        *("tokenizer", "sweep", str(copy_of_sample / "tokenizer"), "--on", str(copy_of_sample)),
+        *("--sizes", "1000:4000:1000", "-o", str(tmp_path / "sweep")),
+    ]
+    assert CliRunner().invoke(finpile, sweep, catch_exceptions=False).exit_code == 0
+    explore = ["explore", str(copy_of_sample), "--sweep", str(tmp_path / "sweep")]
+    assert CliRunner().invoke(finpile, explore, catch_exceptions=False).exit_code == 0
+    browser.open(f"{(copy_of_sample / 'explorer' / 'index.html').as_uri()}#/tokenizer")
+    browser.wait("document.querySelector('.typical') !== null")
+    rows = json.loads((tmp_path / "sweep" / "sweep.json").read_text())["rows"]
+    assert browser.run("document.querySelector('polyline').points.length") == len(rows) == 4
+    heights = browser.run("[...document.querySelector('polyline').points].map((point) => point.y)")
+    sizes = [row["values"]["encoded_bytes"] for row in rows]
+    assert [sizes[at] for at in np.argsort(heights)[::-1]] == sorted(sizes)
+    shown = browser.run("[...document.querySelectorAll('main table')].map((table) => table.innerText)")
+    assert all(any("\t".join(row["shown"]) in text for text in shown) for row in rows)
+    for row in read_data(copy_of_sample, "vocabulary")["by_source"]:
+        figures = "\t".join(f"{row[key]:,}" for key in ("tokens", "used", "only"))
+        assert any(f"{row['source']} {row['dataset']}\t{figures}" in text for text in shown)
+
+
+def test_folder_without_a_sweep_is_refused(copy_of_sample: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is no sweep: name the --output"):
+        write_explorer(str(copy_of_sample), sweep=str(tmp_path))
 
 
 def test_tables_of_the_report_are_shown(browser: Browser, copy_of_sample: Path) -> None:

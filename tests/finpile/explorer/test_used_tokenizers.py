@@ -9,7 +9,8 @@ import pytest
 
 from finpile.config.tokenizer import TokenizerConfig
 from finpile.explorer.vocabulary import vocabulary
-from finpile.output.layout import Layout
+from finpile.output.layout import Layout, token_index
+from finpile.tokens.provenance import Pieces, write_index
 from finpile.tokens.store import write_token_shard
 from finpile.tokens.tokenizer_files import tokenizer_checksum
 from finpile.tokens.tokenizers.given import GivenTokenizer
@@ -33,9 +34,16 @@ def test_pieces_counts_and_encoder(name: str, has_encoder: bool, tmp_path: Path)
         eot_id=record.eot_id,
         tokenizer=tokenizer_checksum(layout),
     )
+    path = "documents/dataset=D/source=S/part-00000-of-00001.parquet"
+    one = Pieces(np.array([0]), np.array([0]), np.array([16]))
+    write_index(token_index(f"{layout.tokens}/split=train/a.arrow"), one, 0, [path])
     found = vocabulary(layout)
     assert found is not None
     assert found["counts"] == np.bincount(shard.ravel(), minlength=record.vocab_size).tolist()
+    used = len(np.unique(shard))
+    assert found["by_source"] == [
+        {"dataset": "D", "source": "S", "tokens": 16, "used": used, "only": used, "typical": []}
+    ]
     assert len(found["pieces"]) == record.vocab_size
     assert found["pieces"][record.eot_id] == ""
     spelled = "".join(found["pieces"][token_id] for token_id in shard.ravel().tolist())

@@ -26,7 +26,7 @@ from typing import Any
 
 from finpile.clean.filters.language.model import LanguageModel
 from finpile.errors import ConfigError
-from finpile.plugins.filter import Filter, Rejection, Span
+from finpile.plugins.filter import Bounds, Filter, Rejection, Span
 
 REASONS = {
     "language_other": "a text in a language that is not allowed",
@@ -75,6 +75,11 @@ def facts(text: str, parameters: LanguageParameters = _DEFAULTS) -> Mapping[str,
     """The language of a text and its score."""
     language, score = identify(text)
     return {"language": language, "language_score": score}
+
+
+def fact_bounds(parameters: LanguageParameters = _DEFAULTS) -> Mapping[str, Bounds | None]:
+    """The bound of the score; without allowed languages, there is none."""
+    return {"language": None, "language_score": Bounds(least=parameters.min_score if parameters.allow else None)}
 
 
 @functools.lru_cache(maxsize=1)
@@ -128,5 +133,6 @@ FILTER = Filter(
     reasons=REASONS,
     parameters=LanguageParameters,
     facts=facts,
+    bounds=fact_bounds,
     kernels="finpile.clean.filters.language.filter",
 )

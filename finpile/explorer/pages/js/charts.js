@@ -24,7 +24,7 @@ export function short(value) {
 
 /**
  * Bars side by side. A bar has `parts` `{value, colour}` from below, a `label` below it (or none), a `title` with its
- * figures, an `href`, and `chosen` if a filter is on it.
+ * figures, an `href`, and `chosen` if a filter is on it. `lines` are `{at, text}`, before the bar of that number.
  */
 export function columns(title, bars, options = {}) {
   const WIDTH = options.narrow ? NARROW : WIDE;
@@ -51,13 +51,17 @@ export function columns(title, bars, options = {}) {
   const labels = bars.map((bar, at) => bar.label
     && svg("text", { x: LEFT + (at + (options.between ? 0 : 0.5)) * step, y: HEIGHT - 6,
       "text-anchor": options.between ? "start" : "middle" }, bar.label));
-  const line = options.line !== undefined && options.line !== null && svg("g", { class: "cut" },
-    svg("line", { x1: LEFT + options.line * step, x2: LEFT + options.line * step, y1: 4, y2: HEIGHT - BOTTOM }),
-    svg("text", { x: LEFT + options.line * step - 5, y: 12, "text-anchor": "end" }, options.lineText));
+  const lines = (options.lines || []).map(({ at, text }, number) => {
+    const x = LEFT + at * step;
+    const isLeft = at > bars.length / 2;
+    return svg("g", { class: "cut" },
+      svg("line", { x1: x, x2: x, y1: 4, y2: HEIGHT - BOTTOM }),
+      svg("text", { x: isLeft ? x - 5 : x + 5, y: 12 + 13 * number, "text-anchor": isLeft ? "end" : "start" }, text));
+  });
   const focus = bars.some((bar) => bar.href) ? {} : { tabindex: "0", role: "region", "aria-label": `${title}, chart` };
   return h("div", { class: options.narrow ? "chart narrow" : "chart", ...focus },
     svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "group", "aria-label": title, class: "columns" },
-      grid, drawn, labels, line));
+      grid, drawn, labels, lines));
 }
 
 /** Columns of months; years if there are many. `parts(month)` returns the parts of a bar. */
@@ -88,28 +92,41 @@ export function timeline(title, months, { parts, href, isChosen, line, what }) {
     });
     if (line !== null && line !== undefined && line >= month && line <= until) place = bars.length;
   }
-  return columns(title, bars, { between: true, line: place, lineText: "held out after this" });
+  return columns(title, bars, { between: true, lines: place === null ? [] : [{ at: place, text: "held out after this" }] });
 }
 
-/** Bars of lengths; bin n begins at 2 ** (n / 2) bytes. */
-export function histogram(title, bins, { colour, href, isChosen, what }) {
-  const numbers = [...bins.keys()];
-  if (!numbers.length) return h("p", { class: "soft" }, "No documents.");
+/**
+ * Bars of bins by number, from `first` to `last`. A bin has the `parts` of a bar; `label(bin)` is below it, `range(bin)`
+ * names its values.
+ */
+export function histogram(title, bins, { first, last, label, range, what, href, isChosen, lines }) {
   const bars = [];
-  const every = Math.max(...numbers) - Math.min(...numbers) > 16 ? 8 : 4;
-  for (let bin = Math.min(...numbers); bin <= Math.max(...numbers); bin += 1) {
+  for (let bin = first; bin <= last; bin += 1) {
     const parts = bins.get(bin) || [];
-    const [low, high] = [Math.ceil(2 ** (bin / 2)), Math.ceil(2 ** ((bin + 1) / 2)) - 1];
     const total = parts.reduce((sum, part) => sum + part.value, 0);
     bars.push({
-      parts: parts.map((part) => ({ colour, ...part })),
-      label: bin % every === 0 ? bytes(low).replace(/\.\d /, " ") : null,
-      title: `${count(low)} to ${count(high)} bytes: ${what(total)}`,
+      parts,
+      label: label(bin),
+      title: `${range(bin)}: ${what(total)}`,
       href: total ? href(bin) : null,
       chosen: isChosen(bin),
     });
   }
-  return columns(title, bars, { between: true, narrow: true });
+  return columns(title, bars, { between: true, narrow: true, lines });
+}
+
+/** Of bins of lengths, of which bin n begins at 2 ** (n / 2) bytes: what `histogram` asks. */
+export function lengthScale(bins) {
+  const numbers = [...bins.keys()];
+  const [first, last] = [Math.min(...numbers), Math.max(...numbers)];
+  const every = last - first > 16 ? 8 : 4;
+  const low = (bin) => Math.ceil(2 ** (bin / 2));
+  return {
+    first,
+    last,
+    label: (bin) => (bin % every === 0 ? bytes(low(bin)).replace(/\.\d /, " ") : null),
+    range: (bin) => `${count(low(bin))} to ${count(low(bin + 1) - 1)} bytes`,
+  };
 }
 
 /** Bars one below the other, each a row with a name and a figure: `{label, note, value, text, href, chosen, colour}`. */
@@ -128,4 +145,32 @@ export function ranking(title, rows) {
       ? h("a", { href: row.href, "aria-current": row.chosen ? "true" : null }, content)
       : h("div", {}, content));
   }));
+}
+
+const COLOURS = ["c0", "c1", "stage-substring", "stage-clean", "stage-exact", "c5"];
+const [CURVE_HEIGHT, CURVE_LEFT, CURVE_BOTTOM] = [300, 72, 30];
+
+/** Lines `{name, points}` of `[x, y]` in the order of x; `first` is the left end. `print(y)` names a value. */
+export function curves(title, lines, { first = 0, print = (value) => value.toFixed(2), ends = (value) => value.toFixed(4) } = {}) {
+  const points = lines.flatMap((line) => line.points);
+  const last = Math.max(...points.map((each) => each[0]));
+  const [least, most] = [Math.min(...points.map((each) => each[1])), Math.max(...points.map((each) => each[1]))];
+  const x = (value) => CURVE_LEFT + ((WIDE - CURVE_LEFT - 10) * (value - first)) / (last - first || 1);
+  const y = (value) => 12 + ((CURVE_HEIGHT - CURVE_BOTTOM - 12) * (most - value)) / (most - least || 1);
+  const told = lines.map((line) => `${line.name} ends at ${ends(line.points[line.points.length - 1][1])}`).join(", ");
+  const ticks = [0, 0.25, 0.5, 0.75, 1].map((part) => {
+    const [right, up] = [first + part * (last - first), least + part * (most - least)];
+    return svg("g", { class: "grid" },
+      svg("line", { x1: CURVE_LEFT, x2: WIDE - 10, y1: y(up), y2: y(up) }),
+      svg("text", { x: CURVE_LEFT - 8, y: y(up) + 4, "text-anchor": "end" }, print(up)),
+      svg("text", { x: x(right), y: CURVE_HEIGHT - 8, "text-anchor": part === 1 ? "end" : "middle" }, count(Math.round(right))));
+  });
+  const draw = (line, at) => svg("polyline", {
+    class: `curve ${COLOURS[at % COLOURS.length]}`,
+    points: line.points.map((each) => `${x(each[0]).toFixed(1)},${y(each[1]).toFixed(1)}`).join(" "),
+  });
+  return h("section", {}, h("h3", {}, title),
+    h("p", { class: "legend" }, lines.map((line, at) => h("span", {}, h("i", { class: COLOURS[at % COLOURS.length] }), line.name))),
+    h("div", { class: "chart", tabindex: "0", role: "region", "aria-label": title },
+      svg("svg", { viewBox: `0 0 ${WIDE} ${CURVE_HEIGHT}`, role: "img", "aria-label": `${title}: ${told}` }, ticks, lines.map(draw))));
 }

@@ -68,7 +68,7 @@ export function meant(summary, filters, toMonth) {
     source,
     from,
     to,
-    undated: filters.from === "none",
+    hasDates: from !== null || to !== null || filters.from === "none",
     hasMonth(month) {
       if (filters.from === "none") return month === null;
       if (from === null && to === null) return true;
@@ -77,3 +77,9 @@ export function meant(summary, filters, toMonth) {
     hasSource: (number) => source === null || number === source,
   };
 }
+
+/** The counts of charts (`documents` or `removals`): with dates in the address, those by month, which are a file of their own. */
+export const chartTables = async (summary, meaning, kind) => (meaning.hasDates ? (await load("months"))[kind] : summary[kind]);
+
+/** The rows of such a table that the dates leave. */
+export const chartRows = (table, meaning) => [...rowsOf(table || {})].filter((row) => row.month === undefined || meaning.hasMonth(row.month));

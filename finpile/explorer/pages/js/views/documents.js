@@ -1,14 +1,18 @@
 // The kept documents: when, how long, from where; each with its text and its history.
 
 import { bytes, count, dayName, fill, h, monthNumber, plural, titled } from "../dom.js";
-import { rowsOf, sumBy } from "../data.js";
-import { histogram, ranking, timeline } from "../charts.js";
+import { chartRows, chartTables, sumBy } from "../data.js";
+import { histogram, lengthScale, ranking, timeline } from "../charts.js";
+import { SCORE_BINS, factsOf, scoreBin } from "../facts.js";
 import { List, sizeNote } from "../list.js";
 import { FoundRows, RangeRows, rangesOf } from "../rows.js";
 import { showChosen } from "../document.js";
 
 const SPLITS = ["train", "heldout"];
 const NAMES = ["in training", "held out"];
+/** Filters of facts begin so: `fact.language=en`, `fact.language_score=32`. */
+const FACT = "fact.";
+const CLEAR = { id: null, at: null, of: null };
 
 export const documents = {
   name: "documents",
@@ -56,48 +60,66 @@ export const documents = {
     const { cells } = summary.documents;
     const total = sumBy(cells.filter((cell) => wanted(cell) && meaning.hasMonth(cell.month)), () => "all", ["rows", "bytes"]).get("all") || { rows: 0, bytes: 0 };
     const undated = cells.filter((cell) => wanted(cell) && cell.month === null).reduce((sum, cell) => sum + cell.rows, 0);
-    const clear = { id: null, at: null, of: null };
-    const tables = ["lengths", "origins", "hosts", "licenses"].map((name) => [...rowsOf(summary.documents[name])].filter(wanted));
-    const [lengths, origins, hosts, licenses] = tables;
-    const bins = new Map();
-    for (const row of lengths) {
-      const parts = bins.get(row.bin) || [{ value: 0, colour: "c0" }, { value: 0, colour: "c1" }];
-      parts[row.split].value += row.rows;
-      bins.set(row.bin, parts);
-    }
+    const facets = h("div", { class: "three" });
     const cut = summary.heldout_after ? monthNumber(summary.heldout_after.slice(0, 7)) : null;
     fill(this.parts.head,
-      titled("h2", "Documents", "The documents that are left, with their texts as they are trained on. A bar is a filter; the months and the length narrow the list."),
+      titled("h2", "Documents", "The documents that are left, with their texts as they are trained on. A bar is a filter of the list; source, split and months are those of all charts."),
       h("p", { class: "sum", role: "status" }, h("b", {}, plural(total.rows, "document")), ", ", h("b", {}, bytes(total.bytes)), " of text"),
       h("p", { class: "legend" },
-        SPLITS.map((split, at) => h("a", { href: context.with({ split: filters.split === split ? null : split, ...clear }), "aria-current": filters.split === split ? "true" : null }, h("i", { class: `c${at}` }), NAMES[at])),
-        undated ? h("a", { href: context.with({ from: filters.from === "none" ? null : "none", to: null, ...clear }), "aria-current": filters.from === "none" ? "true" : null }, `${plural(undated, "document")} without a date`) : null),
+        SPLITS.map((split, at) => h("a", { href: context.with({ split: filters.split === split ? null : split, ...CLEAR }), "aria-current": filters.split === split ? "true" : null }, h("i", { class: `c${at}` }), NAMES[at])),
+        undated ? h("a", { href: context.with({ from: filters.from === "none" ? null : "none", to: null, ...CLEAR }), "aria-current": filters.from === "none" ? "true" : null }, `${plural(undated, "document")} without a date`) : null),
       timeline("Documents by month", cells.filter(wanted).map((cell) => cell.month), {
         parts: (from, to) => [0, 1].map((split) => ({
           value: cells.reduce((sum, cell) => sum + (cell.split === split && wanted(cell) && cell.month !== null && cell.month >= from && cell.month <= to ? cell.rows : 0), 0),
           colour: `c${split}`,
           name: NAMES[split],
         })),
-        href: (from, to) => context.with({ from, to, ...clear }),
+        href: (from, to) => context.with({ from, to, ...CLEAR }),
         isChosen: (from, to) => (filters.from || filters.to) && meaning.hasMonth(from) && meaning.hasMonth(to),
         line: cut,
         what: (value) => plural(value, "document"),
       }),
-      h("div", { class: "three" },
-        h("section", {}, h("h3", {}, "Length"), histogram("Documents by length in bytes", bins, {
-          href: (bin) => context.with({ length: filters.length === String(bin) ? null : bin, ...clear }),
-          isChosen: (bin) => filters.length === String(bin),
-          what: (value) => plural(value, "document"),
-        })),
-        h("section", {}, h("h3", {}, "Where dates are from"), this.ranked(context, origins, "origin", "origin")),
-        h("section", {}, h("h3", {}, hosts.length ? "Hosts" : "Licences"), hosts.length ? this.ranked(context, hosts, "host", "host") : this.ranked(context, licenses, "license", "license"))));
+      facets);
+    chartTables(summary, meaning, "documents").then((tables) => fill(facets, this.facets(context, tables)));
   },
-  ranked(context, rows, key, filter) {
+  facets(context, tables) {
+    const { summary, filters, meaning } = context;
+    const wanted = this.wanted(context);
+    const rowsOf = (name) => chartRows(tables[name], meaning).filter(wanted);
+    const change = (name, value) => context.with({ [name]: filters[name] === String(value) ? null : value, ...CLEAR });
+    const documents = (value) => plural(value, "document");
+    const bars = (name, rows, scale) => {
+      const bins = new Map();
+      for (const row of rows) {
+        const parts = bins.get(row.bin) || [{ value: 0, colour: "c0" }, { value: 0, colour: "c1" }];
+        parts[row.split].value += row.rows;
+        bins.set(row.bin, parts);
+      }
+      const choice = { href: (bin) => change(name, bin), isChosen: (bin) => filters[name] === String(bin), what: documents };
+      return bins.size ? (title) => histogram(title, bins, { ...scale(bins), ...choice }) : () => h("p", { class: "soft" }, "No documents.");
+    };
+    const hosts = rowsOf("hosts");
+    const [names, scores] = [rowsOf("names"), rowsOf("scores")];
+    const section = (title, ...parts) => h("section", {}, h("h3", {}, title), parts);
+    return [
+      section("Length", bars("length", rowsOf("lengths"), lengthScale)("Documents by length in bytes")),
+      section("Where dates are from", this.ranked(context, rowsOf("origins"), "origin", "origin")),
+      hosts.length ? section("Hosts", this.ranked(context, hosts, "host", "host", "other hosts")) : section("Licences", this.ranked(context, rowsOf("licenses"), "license", "license")),
+      Object.entries(summary.bounds).map(([key, bounds]) => {
+        const ofKey = (rows) => rows.filter((row) => row.key === key);
+        if (bounds === null) return section(key, this.ranked(context, ofKey(names), "name", FACT + key, "others"));
+        const found = bars(FACT + key, ofKey(scores), () => scoreScale(bounds));
+        return section(key, found(`Documents by ${key}`), h("p", { class: "about" }, boundsText(bounds)));
+      }),
+    ];
+  },
+  ranked(context, rows, key, filter, others = "none") {
     const sums = [...sumBy(rows, (row) => row[key], ["rows"])].sort((a, b) => b[1].rows - a[1].rows || (a[0] < b[0] ? -1 : 1));
+    if (!sums.length) return h("p", { class: "soft" }, "No documents.");
     return ranking(filter, sums.slice(0, 8).map(([name, sum]) => ({
-      label: name ?? (key === "host" ? "other hosts" : "none"),
+      label: name ?? others,
       value: sum.rows,
-      href: name === null ? null : context.with({ [filter]: context.filters[filter] === name ? null : name, id: null, at: null, of: null }),
+      href: name === null ? null : context.with({ [filter]: context.filters[filter] === name ? null : name, ...CLEAR }),
       chosen: context.filters[filter] === name,
     })));
   },
@@ -136,6 +158,10 @@ export const documents = {
     const tests = [];
     if (filters.length) tests.push((row) => Math.floor(2 * Math.log2(Math.max(1, row.bytes))) === Number(filters.length));
     for (const name of ["origin", "host", "license"]) if (filters[name]) tests.push((row) => row[name] === filters[name]);
+    for (const [key, bounds] of Object.entries(summary.bounds)) {
+      const value = filters[FACT + key];
+      if (value) tests.push(bounds === null ? (row) => factsOf(row)[key] === value : (row) => key in factsOf(row) && scoreBin(factsOf(row)[key]) === Number(value));
+    }
     if (filters.find) {
       const find = filters.find.toLowerCase();
       tests.push((row) => row.id.startsWith(find) || row.locator.toLowerCase().includes(find) || (row.title || "").toLowerCase().includes(find));
@@ -146,6 +172,24 @@ export const documents = {
     finish(this.rows);
   },
 };
+
+/** Scores from 0 to 1, with the bounds of the filter. */
+function scoreScale(bounds) {
+  const name = (bin) => (bin / SCORE_BINS).toFixed(2);
+  const given = bounds.flat().filter((bound) => bound !== null);
+  return {
+    first: 0,
+    last: SCORE_BINS - 1,
+    label: (bin) => (bin % 10 === 0 ? name(bin) : null),
+    range: (bin) => `${name(bin)} to ${name(bin + 1)}`,
+    lines: [...new Set(given)].map((bound) => ({ at: bound * SCORE_BINS, text: `bound ${bound}` })),
+  };
+}
+
+function boundsText(bounds) {
+  const parts = bounds.map(([least, most]) => [least === null ? null : `${least} or more`, most === null ? null : `up to ${most}`].filter(Boolean).join(", ") || "any score");
+  return `Kept: ${[...new Set(parts)].join("; or ")}. Removed documents are in Removals.`;
+}
 
 function rowContent(context, row) {
   const source = context.summary.sources[row.source];

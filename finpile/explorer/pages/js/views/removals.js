@@ -1,8 +1,9 @@
 // What was removed: by stage, reason, source and month; samples, each beside the copy that was kept.
 
 import { bytes, count, dayName, fill, h, plural, titled } from "../dom.js";
-import { sumBy } from "../data.js";
-import { ranking, timeline } from "../charts.js";
+import { chartRows, chartTables, sumBy } from "../data.js";
+import { histogram, ranking, timeline } from "../charts.js";
+import { boundScale, measuredKey, measuredOf } from "../facts.js";
 import { List, sizeNote } from "../list.js";
 import { FoundRows, RangeRows, rangesOf } from "../rows.js";
 import { named, showChosen } from "../document.js";
@@ -23,10 +24,11 @@ export const removals = {
     this.parts = {
       head: h("div", {}),
       facets: h("div", { class: "facets" }),
+      values: h("div", {}),
       list,
       detail: h("article", { class: "detail-pane", "aria-live": "polite" }),
     };
-    fill(main, this.parts.head, this.parts.facets, h("div", { class: "split" }, list.element, this.parts.detail));
+    fill(main, this.parts.head, this.parts.facets, this.parts.values, h("div", { class: "split" }, list.element, this.parts.detail));
     this.key = null;
     this.shownId = null;
     this.update(main, context);
@@ -69,7 +71,7 @@ export const removals = {
       const rows = [...ofReasons].filter(([reason]) => summary.reasons[reason].stage === stage).sort((a, b) => b[1].rows - a[1].rows);
       if (!rows.length) return null;
       return h("section", { class: "facet" },
-        h("h3", {}, h("a", { href: context.with({ stage: filters.stage === stage && !filters.reason ? null : stage, reason: null, id: null, at: null, of: null }), "aria-current": filters.stage === stage ? "true" : null }, stage)),
+        h("h3", {}, h("a", { href: context.with({ stage: filters.stage === stage && !filters.reason ? null : stage, reason: null, value: null, id: null, at: null, of: null }), "aria-current": filters.stage === stage ? "true" : null }, stage)),
         ranking(`Reasons of ${stage}`, rows.map(([reason, sums]) => {
           const name = summary.reasons[reason];
           const isChosen = filters.stage === stage && filters.reason === name.reason;
@@ -77,20 +79,48 @@ export const removals = {
             label: name.reason,
             value: sums.rows,
             title: `${name.meaning}: ${plural(sums.documents, "document")}, ${plural(sums.spans, "span")}, ${bytes(sums.bytes)}`,
-            href: context.with({ stage: isChosen ? null : stage, reason: isChosen ? null : name.reason, id: null, at: null, of: null }),
+            href: context.with({ stage: isChosen ? null : stage, reason: isChosen ? null : name.reason, value: null, id: null, at: null, of: null }),
             chosen: isChosen,
             colour: `stage-${stage}`,
           };
         })));
     });
     fill(this.parts.facets, facets.some(Boolean) ? facets : h("p", {}, "Nothing was removed."));
+    const values = h("div", { class: "three" });
+    fill(this.parts.values, values);
+    chartTables(summary, meaning, "removals").then((tables) => fill(values, this.values(context, tables)));
     const ranges = new RangeRows(store.removals, rangesOf(cells, store.size, wanted));
     const finish = (rows) => this.parts.list.set(rows, [sizeNote(rows, rows.size === 1 ? "row listed" : "rows listed"),
       total.rows > ranges.size ? ` of ${count(total.rows)}, chosen by digest` : ""], rows !== this.rows && !rows.isWhole);
-    this.rows = filters.find
-      ? new FoundRows(ranges, (row) => `${row.locator} ${row.detail}`.toLowerCase().includes(filters.find.toLowerCase()), (rows) => finish(rows))
-      : ranges;
+    const tests = [];
+    if (filters.find) tests.push((row) => `${row.locator} ${row.detail}`.toLowerCase().includes(filters.find.toLowerCase()));
+    if (filters.value) tests.push((row) => measuredOf(row.detail) === filters.value);
+    this.rows = tests.length ? new FoundRows(ranges, (row) => tests.every((test) => test(row)), (rows) => finish(rows)) : ranges;
     finish(this.rows);
+  },
+  /** What the filter of a chosen reason measured, beside its bounds. */
+  values(context, tables) {
+    const { summary, filters, meaning } = context;
+    const isChosen = ({ stage, reason }) => filters.reason === reason && (!filters.stage || filters.stage === stage);
+    const rows = chartRows(tables.measured, meaning).filter((row) => isChosen(summary.reasons[row.reason]) && meaning.hasSource(row.source));
+    const scales = new Map();
+    for (const row of rows) {
+      const key = row.side + row.bound;
+      if (!scales.has(key)) scales.set(key, { ...row, bins: new Map() });
+      const { bins } = scales.get(key);
+      bins.set(row.bin, [{ value: (bins.get(row.bin)?.[0].value || 0) + row.rows, colour: "c3" }]);
+    }
+    return [...scales.values()].map(({ side, bound, bins }) => h("section", {},
+      h("h3", {}, `Measured: ${side === "<" ? "below" : "above"} ${bound}`),
+      histogram(`Values ${side === "<" ? "below" : "above"} the bound ${bound}`, bins, {
+        ...boundScale(side, bound, bins),
+        href: (bin) => {
+          const key = measuredKey(side, bound, bin);
+          return context.with({ value: filters.value === key ? null : key, id: null, at: null, of: null });
+        },
+        isChosen: (bin) => filters.value === measuredKey(side, bound, bin),
+        what: (value) => plural(value, "row"),
+      })));
   },
 };
 

@@ -1,9 +1,7 @@
 // Training runs: their losses by step, and the held-out loss by source.
 
-import { count, fill, h, svg, table, titled } from "../dom.js";
-
-const COLOURS = ["c0", "c1", "stage-substring", "stage-clean", "stage-exact", "c5"];
-const [WIDTH, HEIGHT, LEFT, BOTTOM] = [960, 300, 52, 30];
+import { count, fill, h, table, titled } from "../dom.js";
+import { curves } from "../charts.js";
 
 export const runs = {
   name: "runs",
@@ -20,23 +18,6 @@ export const runs = {
       found.map((run) => bySource(run)));
   },
 };
-
-function curves(title, lines) {
-  const points = lines.flatMap((line) => line.points);
-  const [last, least, most] = [Math.max(...points.map((each) => each[0])), Math.min(...points.map((each) => each[1])), Math.max(...points.map((each) => each[1]))];
-  const x = (step) => LEFT + ((WIDTH - LEFT - 10) * step) / last;
-  const y = (loss) => 12 + ((HEIGHT - BOTTOM - 12) * (most - loss)) / (most - least || 1);
-  const ticks = [0, 0.25, 0.5, 0.75, 1];
-  return h("section", {}, h("h3", {}, title),
-    h("p", { class: "legend" }, lines.map((line, at) => h("span", {}, h("i", { class: COLOURS[at % COLOURS.length] }), line.name))),
-    h("div", { class: "chart", tabindex: "0", role: "region", "aria-label": title },
-      svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `${title}: ${lines.map((line) => `${line.name} ends at ${line.points[line.points.length - 1][1].toFixed(4)}`).join(", ")}` },
-        ticks.map((part) => svg("g", { class: "grid" },
-          svg("line", { x1: LEFT, x2: WIDTH - 10, y1: y(least + part * (most - least)), y2: y(least + part * (most - least)) }),
-          svg("text", { x: LEFT - 8, y: y(least + part * (most - least)) + 4, "text-anchor": "end" }, (least + part * (most - least)).toFixed(2)),
-          svg("text", { x: x(part * last), y: HEIGHT - 8, "text-anchor": "middle" }, count(Math.round(part * last))))),
-        lines.map((line, at) => svg("polyline", { class: `curve ${COLOURS[at % COLOURS.length]}`, points: line.points.map(([step, loss]) => `${x(step).toFixed(1)},${y(loss).toFixed(1)}`).join(" ") })))));
-}
 
 function bySource(run) {
   const last = run.heldout[run.heldout.length - 1];

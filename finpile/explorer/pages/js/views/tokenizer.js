@@ -1,8 +1,8 @@
 // The tokenizer: what one types, and the pieces of the vocabulary.
 
-import { count, fill, h, plural, reportTable, share, table, titled } from "../dom.js";
-import { load } from "../data.js";
-import { columns } from "../charts.js";
+import { bytes, count, fill, h, plural, reportTable, share, table, titled } from "../dom.js";
+import { load, sourceKey } from "../data.js";
+import { columns, curves } from "../charts.js";
 import { BytePairs } from "../byte_pairs.js";
 import { Unigram, shownPiece } from "../unigram.js";
 
@@ -23,12 +23,18 @@ export const tokenizer = {
   render(main, context) {
     const place = h("div", {}, h("p", { class: "soft" }, "Reading the vocabulary …"));
     fill(main, titled("h2", "Tokenizer", "What you type is encoded here in the page, with the vocabulary of the build: the ids are those of its token shards."), place);
-    open().then((found) => fill(place, found.encoder ? playground(context, found) : NO_ENCODER(), figures(found.data), measured(context.summary.papers)), (error) => fill(place, h("p", { role: "alert" }, error.message)));
+    open().then((found) => fill(place, found.encoder ? playground(context, found) : NO_ENCODER(), figures(found.data), bySource(found.data, context), sweep(context.summary.sweep), measured(context.summary.papers)), (error) => fill(place, h("p", { role: "alert" }, error.message)));
   },
 };
 
 /** What `finpile report OUT --quality` and `--compare` measured. */
 const measured = ({ tables }) => tables.filter(({ name }) => name.startsWith("tokenizer_") || name.startsWith("table3")).map(reportTable);
+
+/** The sizes of the vocabulary that `finpile tokenizer sweep` tried. */
+const sweep = (found) => found && h("section", {},
+  curves("Encoded text by vocabulary size", [{ name: found.caption, points: found.points }], {
+    first: found.points[0][0], print: (value) => bytes(value), ends: (value) => bytes(value) }),
+  reportTable(found));
 
 const NO_ENCODER = () => h("p", { class: "soft" }, "The tokenizer of this build is of a library that these pages do not have: it does not encode here.");
 
@@ -122,4 +128,37 @@ function figures(data) {
       counts ? list("Most frequent pieces", pieces.map((_, id) => id).sort((a, b) => counts[b] - counts[a] || a - b).slice(0, 20)) : null,
       counts ? list("Pieces in no training document", dead.slice(0, 20)) : null),
   ];
+}
+
+/** Pieces by the number of domains whose models have them, and of each source those that are typical of it. */
+function bySource(data, context) {
+  const { pieces, num_models: models, by_source: sources } = data;
+  const most = models ? models.reduce((left, right) => Math.max(left, right), 1) : 1;
+  const found = sources.filter((source) => !context.filters.source || sourceKey(source) === context.filters.source);
+  const named = (source) => [source.source, " ", h("small", {}, source.dataset)];
+  return [
+    most > 1 ? h("section", {}, h("h3", {}, "Pieces by the number of models that have them"),
+      h("p", { class: "about" }, "Each part of each domain has a model of its own; their probabilities are merged."),
+      columns("Pieces by number of models", modelBars(models, most))) : null,
+    found.length ? h("section", {}, h("h3", {}, "Pieces by source"),
+      table("Pieces by source", ["Source", "training tokens", "pieces used", "in no other source"], found.map((source) => [
+        named(source), count(source.tokens), count(source.used), count(source.only)])),
+      h("p", { class: "about" }, "Typical pieces of each: those that it has more often than the others, the largest log-likelihood ratio (Dunning 1993) first."),
+      h("dl", { class: "typical" }, found.map((source) => [
+        h("dt", {}, named(source)),
+        h("dd", {}, source.typical.map(([id, times], at) => [h("span", { class: `piece p${at % 4}`, title: `id ${id}, ${plural(times, "time")}` }, visible(shownPiece(pieces[id])).replace(/\n/g, "")), " "])),
+      ]))) : null,
+  ];
+}
+
+function modelBars(models, most) {
+  const width = Math.ceil(most / 64);
+  const bars = [];
+  for (let first = 1; first <= most; first += width) {
+    const last = Math.min(most, first + width - 1);
+    const value = models.reduce((sum, number) => sum + (number >= first && number <= last ? 1 : 0), 0);
+    const range = first === last ? plural(first, "model") : `${count(first)} to ${count(last)} models`;
+    bars.push({ parts: [{ value, colour: "c0" }], label: bars.length % 8 === 0 ? count(first) : null, title: `${range}: ${plural(value, "piece")}` });
+  }
+  return bars;
 }
