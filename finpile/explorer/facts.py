@@ -116,4 +116,4 @@ def measured(rows: pa.Table) -> pa.Table:
 
 
 def _numbers(texts: pa.ChunkedArray) -> npt.NDArray[np.float64]:
-    return texts.cast(pa.float64()).to_numpy()
+    return np.asarray(texts.cast(pa.float64()), np.float64)
