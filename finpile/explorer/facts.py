@@ -28,7 +28,7 @@ FactBounds = Mapping[str, list[Bounds] | None]
 
 
 def fact_bounds(config: Mapping[str, Any]) -> FactBounds:
-    """By key of `meta` that a filter of the corpus sets: the bounds of a score by source, None for a name.
+    """By key of `meta` that a filter of the corpus sets: the different bounds of a score, None for a name.
 
     Without keys if the corpus has none, or if a filter of another package is not installed.
     """
@@ -52,7 +52,10 @@ def fact_bounds(config: Mapping[str, Any]) -> FactBounds:
 def facts_of(metas: Iterable[str], keys: Iterable[str]) -> pa.Array:
     """Of each `meta` the values of the keys, as JSON; null if it has none of them.
 
-    >>> facts_of(['{"language":"en","cik":1}', "{}"], ["language"]).to_pylist()
+    A record may have other values under these keys where no filter set them: those that are neither text nor from 0 to
+    1 are left out.
+
+    >>> facts_of(['{"language":"en","cik":1}', '{"language":["en"]}'], ["language"]).to_pylist()
     ['{"language":"en"}', None]
     """
     wanted = tuple(keys)
@@ -61,8 +64,12 @@ def facts_of(metas: Iterable[str], keys: Iterable[str]) -> pa.Array:
 
 def _facts(meta: str, keys: tuple[str, ...]) -> str | None:
     values = json.loads(meta)
-    found = {key: values[key] for key in keys if key in values}
+    found = {key: values[key] for key in keys if _is_fact(values.get(key))}
     return json.dumps(found, ensure_ascii=False, separators=(",", ":")) if found else None
+
+
+def _is_fact(value: Any) -> bool:
+    return isinstance(value, str) or (isinstance(value, int | float) and 0 <= value <= 1)
 
 
 def names_and_scores(rows: pa.Table) -> tuple[pa.Table, pa.Table]:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from finpile import storage
 from finpile.config.mixture import Row
+from finpile.errors import IntegrityError
 from finpile.explorer.beside import byte_pairs_of
 from finpile.explorer.scan import Advance
 from finpile.output.layout import Layout, row_of, token_index
@@ -31,6 +32,8 @@ def vocabulary(layout: Layout, advance: Advance = lambda amount: None) -> dict[s
 
     Of a tokenizer that was not trained, instead of probabilities what the pages need to encode with it (`encoder`),
     null if they cannot; its special tokens have no piece. None if the build has no tokenizer.
+
+    Raises: IntegrityError if the index of a shard is missing.
     """
     if not any(storage.is_file(storage.join(layout.tokenizer, name)) for name in (TOKENIZER_FILE, USED_FILE)):
         return None
@@ -76,7 +79,10 @@ def _counts(layout: Layout, size: int, advance: Advance) -> tuple[list[Row], npt
     store = TokenStore.open(folder)
     counts: dict[Row, npt.NDArray[np.int64]] = {}
     for url, ids in zip(store.urls, store.tokens(), strict=True):
-        pieces = storage.read_parquet(token_index(url), columns=["file", "num_tokens"])
+        try:
+            pieces = storage.read_parquet(token_index(url), columns=["file", "num_tokens"])
+        except FileNotFoundError:
+            raise IntegrityError(f"{token_index(url)}: is missing: build the token shards again") from None
         files = pieces["file"].combine_chunks()
         rows = [row_of(file) for file in files.dictionary.to_pylist()]
         sources, ends = files.indices.to_numpy(), np.cumsum(pieces["num_tokens"].to_numpy(), dtype=np.int64)

@@ -21,7 +21,7 @@ from finpile.clean.filters import fasttext
 from finpile.config import load_config
 from finpile.config.bounds import outside
 from finpile.explorer import write_explorer
-from finpile.explorer.facts import fact_bounds, measured
+from finpile.explorer.facts import fact_bounds, facts_of, measured
 from finpile.plugins.filter import FILTERS, Bounds
 from tests.conftest import Share
 from tests.finpile.explorer.conftest import read_data
@@ -193,6 +193,13 @@ def test_bounds_have_the_keys_of_the_facts(monkeypatch: pytest.MonkeyPatch) -> N
             key: bounds[key] is None for key in bounds
         }
     assert rules is not None
+
+
+def test_values_that_no_filter_set_are_left_out() -> None:
+    """Records can have such keys of their own."""
+    values = ['"en"', "[1]", '{"a":1}', "null", "2", "-1", "NaN", "1e999", "0.5", "1"]
+    found = facts_of([f'{{"language":{value}}}' for value in values], ["language"]).to_pylist()
+    assert found == ['{"language":"en"}', *[None] * 7, '{"language":0.5}', '{"language":1}']
 
 
 def test_corpora_without_filters_and_with_unknown_ones_have_no_bounds(filtered: Path) -> None:

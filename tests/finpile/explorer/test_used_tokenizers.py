@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from finpile.config.tokenizer import TokenizerConfig
+from finpile.errors import IntegrityError
 from finpile.explorer.vocabulary import vocabulary
 from finpile.output.layout import Layout, token_index
 from finpile.tokens.provenance import Pieces, write_index
@@ -34,6 +35,8 @@ def test_pieces_counts_and_encoder(name: str, has_encoder: bool, tmp_path: Path)
         eot_id=record.eot_id,
         tokenizer=tokenizer_checksum(layout),
     )
+    with pytest.raises(IntegrityError, match=r"index/split=train/a\.parquet: is missing"):
+        vocabulary(layout)
     path = "documents/dataset=D/source=S/part-00000-of-00001.parquet"
     one = Pieces(np.array([0]), np.array([0]), np.array([16]))
     write_index(token_index(f"{layout.tokens}/split=train/a.arrow"), one, 0, [path])
