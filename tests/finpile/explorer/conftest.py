@@ -60,3 +60,13 @@ def read_data(folder: Path, name: str) -> Any:
     found = re.fullmatch(rf'finpileData\("{name}",(.*)\)\n', text, re.DOTALL)
     assert found is not None
     return json.loads(found[1])
+
+
+def violations(browser: Browser) -> list[Any]:
+    """What `axe-core` finds in the page: rules, and the elements that break them."""
+    browser.run((Path(__file__).parent / "axe.min.js").read_text() + "; 0")
+    found: list[Any] = browser.run(
+        "axe.run({preload: false}).then((found) => found.violations.map((each) => "
+        "[each.id, each.nodes.map((node) => node.html.slice(0, 200) + node.failureSummary)]))"
+    )
+    return found

@@ -24,7 +24,7 @@ from finpile.explorer import write_explorer
 from finpile.explorer.facts import fact_bounds, facts_of, measured
 from finpile.plugins.filter import FILTERS, Bounds
 from tests.conftest import Share
-from tests.finpile.explorer.conftest import read_data
+from tests.finpile.explorer.conftest import read_data, violations
 
 _ENGLISH = (
     "The company said that the net income of the quarter rose, and that sales will be higher in the year to come. "
@@ -146,6 +146,21 @@ def test_measured_values_are_charted_beside_their_bound(browser: Browser, filter
     assert sum(counts) == len(short) > 0
     browser.run(f"{bars}[0].dispatchEvent(new MouseEvent('click', {{bubbles: true}}))")
     browser.wait(f"document.querySelector('.list-status').innerText.startsWith('{counts[0]} row')")
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_charts_of_filters_have_no_violation_of_axe(browser: Browser, filtered: Path, width: int) -> None:
+    page = (filtered / "explorer" / "index.html").as_uri()
+    for dark in (False, True):
+        browser.dark(dark)
+        browser.size(width, 900)
+        for view in ("documents?from=2019-01&fact.language=de", "removals?stage=clean&reason=gopher_short_document"):
+            browser.open_blank()
+            browser.open(f"{page}#/{view}")
+            browser.wait("document.querySelectorAll('.three .columns').length > 0")
+            browser.wait("!document.querySelector('.list-row .soft')?.textContent.startsWith('…')")
+            assert violations(browser) == []
+            assert browser.run("document.documentElement.scrollWidth") <= width
 
 
 def test_values_are_read_from_details_as_filters_write_them() -> None:

@@ -17,10 +17,9 @@ from finpile.errors import InputError
 from finpile.explorer import write_explorer
 from finpile.explorer.site import data_script
 from finpile.history.document import document_history, segments
-from tests.finpile.explorer.conftest import read_data
+from tests.finpile.explorer.conftest import read_data, violations
 
 VIEWS = ("flow", "removals", "clusters", "passages", "documents", "tokenizer", "papers")
-SCRIPTS = Path(__file__).parent
 
 
 @pytest.mark.parametrize("view", VIEWS)
@@ -42,12 +41,7 @@ def test_views_have_no_violation_of_axe(browser: Browser, page: str, view: str, 
         if more and view in ("removals", "documents", "clusters"):
             browser.wait("document.querySelector('.text') !== null")
         browser.wait("!document.querySelector('.list-row .soft')?.textContent.startsWith('…')")
-        browser.run((SCRIPTS / "axe.min.js").read_text() + "; 0")
-        found = browser.run(
-            "axe.run({preload: false}).then((found) => found.violations.map((each) => "
-            "[each.id, each.nodes.map((node) => node.html.slice(0, 200) + node.failureSummary)]))"
-        )
-        assert found == []
+        assert violations(browser) == []
         assert browser.run("document.documentElement.scrollWidth") <= width
 
 

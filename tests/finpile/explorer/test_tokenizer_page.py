@@ -21,7 +21,7 @@ from finpile.explorer import write_explorer
 from finpile.output.layout import row_of
 from finpile.tokens import TokenStore
 from finpile.tokens.provenance import TokenProvenance
-from tests.finpile.explorer.conftest import read_data
+from tests.finpile.explorer.conftest import read_data, violations
 
 #: First and last code points of scripts and signs.
 _SCRIPTS = (
@@ -156,6 +156,7 @@ def test_sources_and_the_sweep_are_shown(browser: Browser, copy_of_sample: Path,
     for row in read_data(copy_of_sample, "vocabulary")["by_source"]:
         figures = "\t".join(f"{row[key]:,}" for key in ("tokens", "used", "only"))
         assert any(f"{row['source']} {row['dataset']}\t{figures}" in text for text in shown)
+    assert violations(browser) == []
 
 
 def test_folder_without_a_sweep_is_refused(copy_of_sample: Path, tmp_path: Path) -> None:
