@@ -2,7 +2,7 @@
 
 documents.parquet, removals.parquet   rows in the order of `scan`
 ids.parquet                           by id: where its rows are (`kind`, `row`)
-start.js                              what the page begins with
+data/                                 scripts: what the page begins with, the summary, counts by month, the vocabulary
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ GROUP_ROWS = 4096
 DOCUMENT, REMOVAL, COPY = 0, 1, 2
 _IDS = pa.schema([("id", ID), ("kind", pa.int32()), ("row", pa.int32())])
 _MADE = "made.json"
+#: Changes with what the pages read: an index of another format is made again.
+_FORMAT = 2
 
 
 def write_index(out: str, advance: Advance = lambda amount: None) -> str:
@@ -39,7 +41,7 @@ def write_index(out: str, advance: Advance = lambda amount: None) -> str:
     """
     corpus = Corpus.open(out)
     folder = storage.join(corpus.layout.explorer, "index")
-    made = {"checksum": corpus.checksum, "finpile": __version__}
+    made = {"checksum": corpus.checksum, "finpile": __version__, "format": _FORMAT}
     for name, data in page_files().items():
         storage.write_bytes(storage.join(folder, name), data)
     with_index = storage.join(folder, _MADE)

@@ -57,12 +57,14 @@ def test_index_has_all_rows_and_where_they_are(indexed: Path, served: str) -> No
     assert [row["id"] for row in ids] == sorted(row["id"] for row in ids)
 
 
-def test_index_is_made_again_only_for_another_build(indexed: Path, served: str) -> None:
+def test_index_is_made_again_only_for_another_build_or_format(indexed: Path, served: str) -> None:
     index = indexed / "explorer" / "index" / "documents.parquet"
     before = index.stat().st_mtime_ns
     write_index(str(indexed))
     assert index.stat().st_mtime_ns == before
-    (indexed / "explorer" / "index" / "made.json").write_text("{}")
+    made = indexed / "explorer" / "index" / "made.json"
+    earlier = {**json.loads(made.read_text()), "format": 1}
+    made.write_text(json.dumps(earlier))
     content = index.read_bytes()
     write_index(str(indexed))
     assert index.stat().st_mtime_ns != before
