@@ -72,8 +72,8 @@ def summarise(
     copies = read_copies(corpus.layout, manifest)
     for rows in scan_documents(files, places, names, copies, bounds, advance):
         kept.add(rows, documents(rows))
-    for rows, with_passages in scan_removals(files, places, names, advance):
-        removed.add(with_passages, removals(rows))
+    for rows in scan_removals(files, places, names, advance):
+        removed.add(rows, removals(rows))
     inputs = _input_bytes(files, names)
     config = manifest["config"]
     private = set(config.get("reports", {}).get("private", ()))

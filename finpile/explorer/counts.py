@@ -95,7 +95,7 @@ class RemovalCounts:
         self._passages: list[dict[str, Any]] = []
 
     def add(self, rows: pa.Table, listed: pa.Array) -> None:
-        """Adds the rows of one stage, with the column `passage`."""
+        """Adds the rows of one stage."""
         spans = pc.fill_null(pc.greater(rows["end"], rows["start"]), False)
         whole = pc.is_null(rows["start"])
         sums = {
@@ -127,10 +127,10 @@ def _most_cut(spans: pa.Table) -> list[dict[str, Any]]:
     for row in groups.to_pylist():
         taken[row["reason"]] += 1
         if taken[row["reason"]] <= MOST_PASSAGES:
-            found.append({"reason": row["reason"], "cuts": row["count_all"], "bytes": row["bytes_sum"]})
-            found[-1] |= {"key": row["passage"]}
+            counts = {"cuts": row["count_all"], "bytes": row["bytes_sum"]}
+            found.append({"reason": row["reason"], "key": row["passage"], **counts})
     places = {(row["reason"], row["key"]): row for row in found}
-    keys = pa.array([row["key"] for row in found], pa.int64())
+    keys = pa.array([row["key"] for row in found], pa.string())
     for row in found:
         row |= {"sources": {}, "rows": []}
     for row in spans.filter(pc.is_in(spans["passage"], keys)).to_pylist():
@@ -142,8 +142,6 @@ def _most_cut(spans: pa.Table) -> list[dict[str, Any]]:
         if len(listed) < MOST_MEMBERS:
             kept = row["duplicate_of"]
             listed.append([row["id"].hex(), row["start"], row["end"], kept and kept.hex(), row["locator"]])
-    for row in found:
-        del row["key"]
     return found
 
 

@@ -70,6 +70,7 @@ REMOVAL_ROWS = pa.schema(
         ("end", pa.int64()),
         ("duplicate_of", ID),
         ("duplicate_offset", pa.int64()),
+        ("passage", pa.string()),
         ("detail", pa.string()),
         ("locator", pa.string()),
         ("file", pa.int32()),
@@ -161,8 +162,8 @@ def _document_rows(part: pa.Table, source: int, file: int, first: int, facts: Co
 
 def scan_removals(
     files: PublishedFiles, places: Mapping[str, str], names: Names, advance: Advance
-) -> Iterator[tuple[pa.Table, pa.Table]]:
-    """For each stage its rows, sorted, as `REMOVAL_ROWS`, and its passages: digest, bytes and rows of each cut text."""
+) -> Iterator[pa.Table]:
+    """The rows of each stage, sorted, as `REMOVAL_ROWS`; rows of equal `passage` cut the same text."""
     by_stage: dict[str, list[PublishedFile]] = {}
     for file in files.below("removed"):
         by_stage.setdefault(values_in_path(file.path)["stage"], []).append(file)
@@ -184,11 +185,11 @@ def scan_removals(
         coded = pc.add(pc.index_in(rows["reason"], known), before).cast(pa.int32())
         rows = rows.set_column(rows.schema.get_field_index("reason"), "reason", coded)
         rows = _sorted(rows, ["reason", "source", "month", "id", "start"])
-        yield rows.select(REMOVAL_ROWS.names).cast(REMOVAL_ROWS), rows
+        yield rows.select(REMOVAL_ROWS.names).cast(REMOVAL_ROWS)
 
 
 def _removal_rows(part: pa.Table, names: Names, file: int, first: int) -> pa.Table:
-    """`REMOVAL_ROWS` with the reasons' names, and `passage`: a digest of the removed text of a span."""
+    """`REMOVAL_ROWS` with the reasons' names."""
     size = part.num_rows
     keys = zip(part["dataset"].to_pylist(), part["source"].to_pylist(), strict=True)
     spans = pc.fill_null(pc.greater(part["end"], part["start"]), False)
@@ -203,24 +204,22 @@ def _removal_rows(part: pa.Table, names: Names, file: int, first: int) -> pa.Tab
             "end": part["end"],
             "duplicate_of": packed(part["duplicate_of"]),
             "duplicate_offset": part["duplicate_offset"],
+            "passage": _passages(part["removed_text"], spans),
             "detail": part["detail"],
             "locator": part["locator"],
             "file": _all(file, size),
             "row": pa.array(np.arange(first, first + size, dtype=np.int32)),
-            "passage": _passages(part["removed_text"], spans),
         }
     )
 
 
 def _passages(texts: pa.ChunkedArray, spans: pa.ChunkedArray) -> pa.Array:
-    """A 64-bit digest of each text of a span; null for other rows."""
+    """A 64-bit digest of each text of a span, in hex digits; null for other rows."""
     found = [
-        int.from_bytes(hashlib.blake2b(text.as_buffer(), digest_size=8).digest(), "little", signed=True)
-        if span
-        else None
+        hashlib.blake2b(text.as_buffer(), digest_size=8).hexdigest() if span else None
         for text, span in zip(texts, spans.to_pylist(), strict=True)
     ]
-    return pa.array(found, pa.int64())
+    return pa.array(found, pa.string())
 
 
 def month_of(days: pa.ChunkedArray) -> pa.ChunkedArray:

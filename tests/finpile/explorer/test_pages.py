@@ -165,6 +165,28 @@ def test_cuts_are_marked_where_the_ledger_says(browser: Browser, page: str, expl
     assert checked > 20
 
 
+def test_passages_lead_to_all_documents_that_had_them(
+    browser: Browser, copy_of_sample: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("finpile.explorer.counts.MOST_MEMBERS", 1)
+    write_explorer(str(copy_of_sample))
+    ledger = open_ledger(str(copy_of_sample)).to_table().to_pylist()
+    passages = read_data(copy_of_sample, "summary")["removals"]["passages"]
+    for number in (0, len(passages) - 1):
+        (identifier, start, *_) = passages[number]["rows"][0]
+        (text,) = {row["removed_text"] for row in ledger if (row["id"], row["start"]) == (identifier, start)}
+        stage = next(row["stage"] for row in ledger if (row["id"], row["start"]) == (identifier, start))
+        equal = [row for row in ledger if row["removed_text"] == text and row["stage"] == stage]
+        assert len(equal) == passages[number]["cuts"] > 1
+        browser.open_blank()
+        browser.open(f"{(copy_of_sample / 'explorer' / 'index.html').as_uri()}#/passages?passage={number}")
+        browser.wait("[...document.querySelectorAll('.detail-pane a')].some((each) => each.innerText.includes('more'))")
+        browser.run(
+            "[...document.querySelectorAll('.detail-pane a')].find((a) => a.innerText.includes('more')).click()"
+        )
+        browser.wait(f"document.querySelector('.list-status')?.innerText.startsWith('{len(equal)} rows listed')")
+
+
 def test_search_finds_ids_locators_and_words(browser: Browser, page: str) -> None:
     identifier = open_ledger_id(page)
     browser.open(f"{page}#/documents?find={identifier[:8]}")

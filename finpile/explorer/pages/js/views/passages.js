@@ -46,7 +46,7 @@ export const passages = {
       fill(this.parts.detail, h("p", { class: "note" }, "Choose a passage."));
       return;
     }
-    const { stage } = summary.reasons[passage.reason];
+    const { stage, reason } = summary.reasons[passage.reason];
     const [first] = passage.rows;
     const id = filters.id || first[0];
     const at = filters.id ? filters.at : String(first[1]);
@@ -55,7 +55,7 @@ export const passages = {
       h("h3", {}, `Cut ${plural(passage.cuts, "time")}, from:`),
       h("ol", { class: "history short", tabindex: "0" }, passage.rows.map(([other, start, end, , locator]) => h("li", { class: other === id && String(start) === at ? "chosen" : null },
         h("a", { href: context.with({ id: other, at: start, of: stage }) }, locator), ` bytes ${count(start)} to ${count(end)}`))),
-      passage.cuts > passage.rows.length ? h("p", { class: "soft" }, `${count(passage.cuts - passage.rows.length)} more`) : null,
+      passage.cuts > passage.rows.length ? h("p", {}, h("a", { href: context.to("removals", { stage, reason, passage: passage.key }) }, `${count(passage.cuts - passage.rows.length)} more, all of them in Removals`)) : null,
       document);
     showDocument(document, context, id, { at, of: stage });
   },

@@ -71,7 +71,7 @@ export const removals = {
       const rows = [...ofReasons].filter(([reason]) => summary.reasons[reason].stage === stage).sort((a, b) => b[1].rows - a[1].rows);
       if (!rows.length) return null;
       return h("section", { class: "facet" },
-        h("h3", {}, h("a", { href: context.with({ stage: filters.stage === stage && !filters.reason ? null : stage, reason: null, value: null, id: null, at: null, of: null }), "aria-current": filters.stage === stage ? "true" : null }, stage)),
+        h("h3", {}, h("a", { href: context.with({ stage: filters.stage === stage && !filters.reason ? null : stage, reason: null, value: null, passage: null, id: null, at: null, of: null }), "aria-current": filters.stage === stage ? "true" : null }, stage)),
         ranking(`Reasons of ${stage}`, rows.map(([reason, sums]) => {
           const name = summary.reasons[reason];
           const isChosen = filters.stage === stage && filters.reason === name.reason;
@@ -79,7 +79,7 @@ export const removals = {
             label: name.reason,
             value: sums.rows,
             title: `${name.meaning}: ${plural(sums.documents, "document")}, ${plural(sums.spans, "span")}, ${bytes(sums.bytes)}`,
-            href: context.with({ stage: isChosen ? null : stage, reason: isChosen ? null : name.reason, value: null, id: null, at: null, of: null }),
+            href: context.with({ stage: isChosen ? null : stage, reason: isChosen ? null : name.reason, value: null, passage: null, id: null, at: null, of: null }),
             chosen: isChosen,
             colour: `stage-${stage}`,
           };
@@ -94,6 +94,7 @@ export const removals = {
       total.rows > ranges.size ? ` of ${count(total.rows)}, chosen by digest` : ""], rows !== this.rows && !rows.isWhole);
     const tests = [];
     if (filters.find) tests.push((row) => `${row.locator} ${row.detail}`.toLowerCase().includes(filters.find.toLowerCase()));
+    if (filters.passage) tests.push((row) => row.passage === filters.passage);
     if (filters.value) tests.push((row) => measuredOf(row.detail) === filters.value);
     this.rows = tests.length ? new FoundRows(ranges, (row) => tests.every((test) => test(row)), (rows) => finish(rows)) : ranges;
     finish(this.rows);
