@@ -63,7 +63,7 @@ class DocumentCounts:
 
 
 class _Tables:
-    """Tables of counts by name; those of charts are also counted by month, which is a larger table."""
+    """Tables of counts by name; those of charts are counted by month, and summed up over the months."""
 
     def __init__(self) -> None:
         self._tables: defaultdict[str, list[pa.Table]] = defaultdict(list)
@@ -73,8 +73,10 @@ class _Tables:
         self._tables[name].append(table)
 
     def add_by_month(self, name: str, rows: pa.Table, keys: list[str]) -> None:
-        self._by_month[name].append(counted(rows, [*keys, "month"], {}))
-        self.add(name, counted(rows, keys, {}))
+        by_month = counted(rows, [*keys, "month"], {})
+        sums = by_month.group_by(keys).aggregate([("rows", "sum")]).rename_columns({"rows_sum": "rows"})
+        self._by_month[name].append(by_month)
+        self.add(name, sums.sort_by([(key, "ascending") for key in keys]))
 
     def columns(self) -> dict[str, Any]:
         return {name: _joined(tables) for name, tables in self._tables.items()}

