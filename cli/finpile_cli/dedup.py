@@ -146,7 +146,8 @@ def dedup_command(
     began = time.monotonic()
     console = Console(as_json)
     dedup = _dedup_config(order, near, exact_fold, settings)
-    with heavy_imports(is_lean=placement.is_local):
+    has_kernels = dedup.near is not None or dedup.substring is not None
+    with heavy_imports(is_lean=placement.is_local, has_kernels=has_kernels):
         from finpile_cli.dedup_inputs import find_inputs
 
     found = find_inputs(inputs, output, text_field, timestamp_field, date_format)

@@ -23,7 +23,7 @@ from finpile.dedup.documents import COMPARED_SCHEMA, Scope, compared, rows_by_sc
 from finpile.dedup.exact import Fold
 from finpile.dedup.ledger_rows import removal_rows, span_rows
 from finpile.dedup.near import clusters
-from finpile.dedup.near.groups import PAIR_ORDER, with_group
+from finpile.dedup.near.clusters import PAIR_ORDER, with_group
 from finpile.dedup.order import Order, sort_indices
 from finpile.dedup.plan import (
     IS_REMOVED,

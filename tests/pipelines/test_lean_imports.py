@@ -52,5 +52,12 @@ def test_dedup_imports_no_optional_package_and_no_other_plan_in_any_of_its_steps
     assert printed.splitlines()[-1] == "[] system"
 
 
+def test_exact_duplicates_alone_import_no_kernels(tmp_path: Path) -> None:
+    documents = [{"text": f"Bank number {number % 30} lent gold."} for number in range(40)]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(document) + "\n" for document in documents))
+    command = ("dedup", f"{tmp_path}/in.jsonl", "-o", f"{tmp_path}/out", "--near", "none")
+    assert run("-c", _PROGRAM, "numba,resiliparse,rapidfuzz", *command).splitlines()[-1] == "[] system"
+
+
 def test_data_frames_can_be_converted_after_lean_imports() -> None:
     run("-c", _IMPORTED_LATER)

@@ -8,10 +8,12 @@ import re
 from collections.abc import Iterator
 from datetime import datetime
 from html import unescape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from finpile import timestamps
-from finpile.clean.html.markup import MarkupCounts
+
+if TYPE_CHECKING:
+    from finpile.clean.html.markup import MarkupCounts
 
 #: Names (`property`, `name`, `itemprop` of <meta>) that give a publication date, best first. Dates of change are not
 #: among them.

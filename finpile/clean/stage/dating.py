@@ -7,14 +7,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from finpile import timestamps
 from finpile.clean.html.dates import read_html
-from finpile.clean.html.markup import MarkupCounts
 from finpile.config import SourceConfig
 from finpile.documents.document import UNREADABLE_TIMESTAMP
 from finpile.timestamps import Order, Reading
+
+if TYPE_CHECKING:
+    from finpile.clean.html.markup import MarkupCounts
 
 #: Why a date was removed. None of these removes text.
 DATE_REASONS = {

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 from finpile import timestamps
 from finpile.clean.stage.dating import PRECISION
 from finpile.clean.stage.document_rows import as_clean
-from finpile.clean.stage.normalise import normal_texts
 from finpile.config import SourceConfig
 from finpile.documents.blank import visible_class
 from finpile.documents.document import DOCUMENT_SCHEMA, HTML, UNREADABLE_TIMESTAMP
@@ -38,6 +37,8 @@ def find_plain(batch: pa.RecordBatch, source: SourceConfig, *, drop_undated: boo
     documents = documents if rows.all() else documents.filter(pa.array(rows))
     texts, is_done = documents["text"], np.ones(documents.num_rows, bool)
     if source.clean.normalise:
+        from finpile.clean.stage.normalise import normal_texts  # its kernels
+
         texts, is_done = normal_texts(texts)
     is_done &= pc.match_substring_regex(texts, visible_class()).to_numpy(zero_copy_only=False)
     documents = documents.set_column(DOCUMENT_SCHEMA.get_field_index("text"), DOCUMENT_SCHEMA.field("text"), texts)

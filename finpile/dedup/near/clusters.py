@@ -17,10 +17,13 @@ import hashlib
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from finpile.dedup._hash_kernels import I64, NO_KEY, U64
-from finpile.dedup.near import _pair_kernels
+# Kernels are imported by the two functions that call them: every stage numbers documents, and few have pairs.
+
+I64 = npt.NDArray[np.int64]
+U64 = npt.NDArray[np.uint64]
 
 #: The largest bucket that gives all its pairs. A larger bucket of m documents gives 2m - 3 pairs: of each document with
 #: the first (star) and with the next (chain). The documents are still connected, without m^2 pairs.
@@ -37,6 +40,9 @@ PAIR_SCHEMA = pa.schema(
         pa.field("large", pa.bool_(), nullable=False),
     ]
 )
+#: The pairs of a group: `PAIR_SCHEMA` and the group's name; and their order for `near.groups.resolve_groups`.
+GROUPED_PAIR_SCHEMA = PAIR_SCHEMA.append(pa.field("group", pa.int64(), nullable=False))
+PAIR_ORDER = [(name, "ascending") for name in ("group", "a", "b")]
 #: A document and the smallest document of its group.
 GROUP_SCHEMA = pa.schema([pa.field("doc", pa.int64(), nullable=False), pa.field("group", pa.int64(), nullable=False)])
 #: An edge from the view of one of its ends.
@@ -73,6 +79,8 @@ def candidate_pairs(rows: pa.Table) -> pa.Table:
     `rows` has `key` (uint64) and `doc` (int64), one row for each document and band, in any order; rows may be repeated.
     The metadata `LARGE_BUCKETS` is the number of buckets that gave only the pairs of star and chain.
     """
+    from finpile.dedup.near import _pair_kernels
+
     keys, docs = _shared(rows["key"].to_numpy(), rows["doc"].to_numpy())
     starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1], True]) if len(keys) else np.zeros(1, np.int64)
     numbers, local = np.unique(docs, return_inverse=True)
@@ -101,6 +109,8 @@ def components(pairs: pa.Table) -> pa.Table:
 
     A group is named by its smallest document, so the result does not depend on the order of the pairs.
     """
+    from finpile.dedup.near import _pair_kernels
+
     a, b = pairs["a"].to_numpy(), pairs["b"].to_numpy()
     docs, local = np.unique(np.concatenate([a, b]), return_inverse=True)
     smallest = _pair_kernels.smallest_connected(len(docs), local[: len(a)], local[len(a) :])
@@ -152,6 +162,20 @@ def distinct_groups(groups: pa.Table) -> pa.Table:
     return _table(docs, groups["group"].to_numpy()[first], GROUP_SCHEMA)
 
 
+def with_group(rows: pa.Table, column: str, groups: pa.Table) -> pa.Table:
+    """Returns the rows whose document in `column` is in `groups`, with a column `group` appended.
+
+    `groups` is of `GROUP_SCHEMA`, ascending by document.
+    """
+    numbers, grouped = rows[column].to_numpy(), groups["doc"].to_numpy()
+    if len(grouped) == 0:
+        return rows.slice(0, 0).append_column(GROUPED_PAIR_SCHEMA.field("group"), pa.array([], pa.int64()))
+    at = np.minimum(np.searchsorted(grouped, numbers), len(grouped) - 1)
+    found = grouped[at] == numbers
+    names = pa.array(groups["group"].to_numpy()[at[found]], pa.int64())
+    return rows.filter(pa.array(found)).append_column(GROUPED_PAIR_SCHEMA.field("group"), names)
+
+
 def _with_smallest(neighbours: pa.Table) -> tuple[I64, I64, I64]:
     """Returns the distinct rows, sorted by node and neighbour, and for each row the smallest neighbour of its node."""
     nodes, others = neighbours["node"].to_numpy(), neighbours["neighbour"].to_numpy()
@@ -170,6 +194,8 @@ def _table(left: I64, right: I64, schema: pa.Schema) -> pa.Table:
 
 def _shared(keys: U64, docs: I64) -> tuple[U64, I64]:
     """Returns the distinct rows whose key at least two documents have, sorted by key and document."""
+    from finpile.dedup._hash_kernels import NO_KEY
+
     order = np.argsort(keys)
     keys, docs = keys[order], docs[order]
     equal = keys[1:] == keys[:-1]

@@ -6,6 +6,7 @@ A table of documents has `id`, `timestamp`, `text`, `digest` (of the text), `pri
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -19,31 +20,15 @@ from finpile.dedup.order import Order, sort_indices
 from finpile.dedup.plan import REMOVAL_SCHEMA
 from finpile.documents.document import OrderedTexts
 
-#: The pairs of a group: `PAIR_SCHEMA` and the group's name.
-GROUPED_PAIR_SCHEMA = clusters.PAIR_SCHEMA.append(pa.field("group", pa.int64(), nullable=False))
-#: The order of `GROUPED_PAIR_SCHEMA` that `resolve_groups` expects.
-PAIR_ORDER = [(name, "ascending") for name in ("group", "a", "b")]
-
 _LARGE = f"; looked for in a bucket of more than {clusters.MAX_ALL_PAIRS}, where not all pairs are compared"
+
+#: Reasons and details that are values of Python at a time.
+_MOST_STRINGS = 1 << 16
 
 #: Decides one group: its documents in order of preference, without their texts; the texts; the candidate pairs as rows.
 Resolve = Callable[[pa.Table, Sequence[bytes], I64, NearConfig], verify.Resolution]
 #: The `reason` and `detail` of a removal.
 Describe = Callable[[verify.NearDuplicate], dict[str, str]]
-
-
-def with_group(rows: pa.Table, column: str, groups: pa.Table) -> pa.Table:
-    """Returns the rows whose document in `column` is in `groups`, with a column `group` appended.
-
-    `groups` is of `GROUP_SCHEMA`, ascending by document.
-    """
-    numbers, grouped = rows[column].to_numpy(), groups["doc"].to_numpy()
-    if len(grouped) == 0:
-        return rows.slice(0, 0).append_column(GROUPED_PAIR_SCHEMA.field("group"), pa.array([], pa.int64()))
-    at = np.minimum(np.searchsorted(grouped, numbers), len(grouped) - 1)
-    found = grouped[at] == numbers
-    names = pa.array(groups["group"].to_numpy()[at[found]], pa.int64())
-    return rows.filter(pa.array(found)).append_column(GROUPED_PAIR_SCHEMA.field("group"), names)
 
 
 def resolve(members: pa.Table, texts: Sequence[bytes], pairs: I64, near: NearConfig) -> verify.Resolution:
@@ -76,8 +61,8 @@ def resolve_groups(
 ) -> tuple[pa.Table, dict[str, int]]:
     """Decides all groups of `documents`; returns `REMOVAL_SCHEMA` and the counts of compared and verified pairs.
 
-    `pairs` (`GROUPED_PAIR_SCHEMA`, ordered by `PAIR_ORDER`) has all pairs of these groups. The default of `resolve` is
-    the rule of `order`.
+    `pairs` (`clusters.GROUPED_PAIR_SCHEMA`, in `clusters.PAIR_ORDER`) has all pairs of these groups. The default of
+    `resolve` is the rule of `order`.
     """
     resolve = resolve or RULES[order]
     places = sort_indices(documents, order, within=("group",)).to_numpy().astype(np.int64)
@@ -103,12 +88,13 @@ def resolve_groups(
 
 @dataclass(slots=True)
 class _Found:
-    """Removals, as rows of the documents."""
+    """Removals, as rows of the documents; texts are Arrow data as soon as there are many."""
 
-    removed: list[int] = field(default_factory=list)
-    kept: list[int] = field(default_factory=list)
+    removed: array[int] = field(default_factory=lambda: array("q"))
+    kept: array[int] = field(default_factory=lambda: array("q"))
     reasons: list[str] = field(default_factory=list)
     details: list[str] = field(default_factory=list)
+    described: list[pa.Table] = field(default_factory=list)
 
     def add(self, start: int, resolved: verify.NearDuplicate, described: dict[str, str], is_large: bool) -> None:
         """Adds a removal of a group whose first row is `start`."""
@@ -116,19 +102,28 @@ class _Found:
         self.kept.append(start + resolved.kept)
         self.reasons.append(described["reason"])
         self.details.append(described["detail"] + (_LARGE if is_large else ""))
+        if len(self.details) == _MOST_STRINGS:
+            self._pack()
+
+    def _pack(self) -> None:
+        columns = {"reason": pa.array(self.reasons, pa.string()), "detail": pa.array(self.details, pa.string())}
+        self.described.append(pa.table(columns))
+        self.reasons, self.details = [], []
 
     def removals(self, rows: pa.Table) -> pa.Table:
         """`REMOVAL_SCHEMA`."""
-        names = ["id", "shard", "row"]
-        removed, kept = (rows.select(names).take(pa.array(at, pa.int64())) for at in (self.removed, self.kept))
+        self._pack()
+        described, names = pa.concat_tables(self.described), ["id", "shard", "row"]
+        places = (pa.array(np.frombuffer(at, np.int64) if at else [], pa.int64()) for at in (self.removed, self.kept))
+        removed, kept = (rows.select(names).take(at) for at in places)
         columns = {
             **{name: removed[name] for name in names},
             "duplicate_of": kept["id"],
             "duplicate_offset": pa.nulls(len(self.removed), pa.int64()),
             "kept_shard": kept["shard"],
             "kept_row": kept["row"],
-            "reason": pa.array(self.reasons, pa.string()),
-            "detail": pa.array(self.details, pa.string()),
+            "reason": described["reason"],
+            "detail": described["detail"],
         }
         return pa.table(columns).select(REMOVAL_SCHEMA.names).cast(REMOVAL_SCHEMA)
 

@@ -170,7 +170,8 @@ class PairVerifier:
         self._words: OrderedDict[int, array[int]] = OrderedDict()
         self._num_words = 0
         self._numbers: dict[int, bytes] = {}
-        self._similarities: dict[Pair, float | None] = {}
+        self._digests: dict[bytes, bytes] = {}  # of a million documents, most have the same
+        self._similarities: dict[int, float | None] = {}
 
     def counts(self) -> Pair:
         """Returns the number of compared pairs, and of the near duplicates among them."""
@@ -187,7 +188,7 @@ class PairVerifier:
 
     def edit_similarity(self, a: int, b: int) -> float | None:
         """Returns the edit similarity of two near duplicates, None for other pairs."""
-        pair = (a, b)
+        pair = a << 32 | b  # one number, where a tuple of two takes three times the memory
         if pair not in self._similarities:
             self._similarities[pair] = self._compare(a, b)
         return self._similarities[pair]
@@ -222,7 +223,8 @@ class PairVerifier:
         """Returns a digest of the document's sequence of numbers."""
         if doc not in self._numbers:
             sequence = number_sequence(self._texts[doc])
-            self._numbers[doc] = hashlib.blake2b(sequence, digest_size=16).digest()
+            digest = hashlib.blake2b(sequence, digest_size=16).digest()
+            self._numbers[doc] = self._digests.setdefault(digest, digest)
         return self._numbers[doc]
 
 

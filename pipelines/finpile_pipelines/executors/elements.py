@@ -18,7 +18,7 @@ from finpile.dedup.cuts import cut_documents, join_spans
 from finpile.dedup.documents import Scope
 from finpile.dedup.ledger_rows import removal_rows, span_rows
 from finpile.dedup.near import clusters
-from finpile.dedup.near.groups import PAIR_ORDER, with_group
+from finpile.dedup.near.clusters import PAIR_ORDER, with_group
 from finpile.dedup.plan import (
     IS_REMOVED,
     NUMBER,

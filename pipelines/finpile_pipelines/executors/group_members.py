@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from finpile.dedup.near import clusters
-from finpile.dedup.near.groups import GROUPED_PAIR_SCHEMA, PAIR_ORDER, with_group
+from finpile.dedup.near.clusters import GROUPED_PAIR_SCHEMA, PAIR_ORDER, with_group
 from finpile.output.work_folder import WorkFolder
 from finpile_pipelines import graph
 from finpile_pipelines.exchange.packed import SplitTable

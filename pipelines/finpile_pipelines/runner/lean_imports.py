@@ -47,8 +47,11 @@ def is_lean() -> bool:
     return bool(_DONE)
 
 
-def import_lean() -> None:
-    """Imports pyarrow and Numba without optional packages; once they are imported, it has no effect."""
+def import_lean(*, has_kernels: bool = True) -> None:
+    """Imports pyarrow and, for commands that call kernels, Numba, without optional packages.
+
+    It has no effect if it was called before.
+    """
     if is_lean():
         return
     _DONE.append(True)
@@ -57,7 +60,8 @@ def import_lean() -> None:
         import pyarrow as pa
 
         pa.array([0])  # pyarrow looks for pandas once
-        importlib.import_module("numba.np.arraymath")
+        if has_kernels:
+            importlib.import_module("numba.np.arraymath")
 
 
 def import_beam() -> None:

@@ -339,10 +339,10 @@ def broken(error: BaseException) -> Any:
 
 
 STEPS = {
-    "the parser": "finpile.clean.stage.clean.to_text",
-    "the normal form": "finpile.clean.stage.clean.normalise",
+    "the parser": "finpile.clean.stage.steps.to_text",
+    "the normal form": "finpile.clean.stage.steps.normalise",
     "a filter": "finpile.clean.filters.c4._line_spans",
-    "what a filter leaves": "finpile.clean.stage.clean.without",
+    "what a filter leaves": "finpile.clean.stage.steps.without",
     "the date in the page": "finpile.clean.stage.dating.read_html",
     "the date in the URL": "finpile.timestamps.from_url",
 }
@@ -377,10 +377,10 @@ def test_an_error_in_one_document_is_a_row_and_the_others_are_cleaned(
 
 
 def test_only_memory_and_the_configuration_stop_the_stage(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("finpile.clean.stage.clean.normalise", broken(MemoryError()))
+    monkeypatch.setattr("finpile.clean.stage.steps.normalise", broken(MemoryError()))
     with pytest.raises(MemoryError, match=re.escape("archive.tar!page.htm")):
         clean(RawDocument(locator="archive.tar!page.htm", text=PAGE, media_type=HTML))
-    monkeypatch.setattr("finpile.clean.stage.clean.normalise", broken(ConfigError("date_pattern")))
+    monkeypatch.setattr("finpile.clean.stage.steps.normalise", broken(ConfigError("date_pattern")))
     with pytest.raises(ConfigError, match="date_pattern"):
         clean(RawDocument(locator="a", text=PAGE, media_type=HTML))
 
