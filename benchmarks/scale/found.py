@@ -96,8 +96,14 @@ def _chances(kind: str, pairs: pa.Table, ran: set[str]) -> npt.NDArray[np.float6
     if stage not in ran:
         return None
     if kind in ("near", "doubtful"):
-        return s_curve(FAST, pairs["jaccard"].to_numpy())
+        return s_curve(FAST, _of_words(pairs["jaccard"].to_numpy()))
     return np.full(pairs.num_rows, 0.0 if kind in ("different", "short span") else 1.0)
+
+
+def _of_words(jaccard: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The Jaccard similarity of sets of words, from that of sets of five, if words are changed here and there."""
+    same = (2 * jaccard / (1 + jaccard)) ** (1 / 5)
+    return np.asarray(same / (2 - same))
 
 
 def _num_removed(pairs: pa.Table, ledger: pa.Table) -> int:
