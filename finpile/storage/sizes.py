@@ -4,6 +4,11 @@ from __future__ import annotations
 
 #: Text bytes of one intermediate shard: a task's worth of work, and what a worker holds at once.
 SHARD_BYTES = 16 << 20
+#: Text bytes of a shard of large corpora: of a published file, which a worker holds too.
+MOST_SHARD_BYTES = 128 << 20
+#: Shards from which on they are larger, as far as input bytes tell: each has records in the launcher, requests to a
+#: store, and segments of exchanges.
+_MANY_SHARDS = 4096
 #: Text bytes of one published Parquet file, about; of the files of a small source down to a quarter.
 PART_BYTES = 128 << 20
 #: A task of `ingest` reads files that together have at least 4 MiB as they are stored: compressed, about a shard of
@@ -52,6 +57,17 @@ def shards_of_keys(window_length: int) -> int:
 def shards_of_contexts(window_length: int) -> int:
     """The number of shards whose contexts share a partition: about 4 bytes for each byte of text that all repeats."""
     return max(1, shards_of_keys(window_length) // 2)
+
+
+def shard_bytes_of(input_bytes: int) -> int:
+    """The text bytes of a shard, from the bytes of all inputs as they are stored.
+
+    16 MiB up to 64 GiB of inputs; twice as much for each doubling from there on, at most 128 MiB.
+    """
+    size = SHARD_BYTES
+    while size < MOST_SHARD_BYTES and size * _MANY_SHARDS < input_bytes:
+        size *= 2
+    return size
 
 
 def part_bytes_of(text_bytes: int, part_bytes: int = PART_BYTES) -> int:

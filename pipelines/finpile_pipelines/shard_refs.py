@@ -40,6 +40,8 @@ class ShardRef:
     """Which row, if the source entry has several."""
     places: str | None = None
     """Of a clean shard of an earlier snapshot: the file of the places of its batches."""
+    text_bytes: int = 0
+    """As `ingest` read it: the mean of the shards of its task and row."""
 
     @property
     def file(self) -> WorkFile:
@@ -107,8 +109,15 @@ def _bits(shards: Sequence[int]) -> bytes:
 def shard_refs(outcomes: Iterable[Mapping[str, Any]], folder: WorkFolder, first: int = 0) -> list[ShardRef]:
     """The shards that the ingest tasks wrote, in the order of their names, numbered from `first`; `clean` leaves them
     in `folder`."""
-    found = sorted((shard, outcome["entry"], outcome["row"]) for outcome in outcomes for shard in outcome["shards"])
-    return [ShardRef(index, entry, name, folder, row) for index, (name, entry, row) in enumerate(found, first)]
+    found = sorted(
+        (shard, outcome["entry"], outcome["row"], outcome["text_bytes"] // len(outcome["shards"]))
+        for outcome in outcomes
+        for shard in outcome["shards"]
+    )
+    return [
+        ShardRef(index, entry, name, folder, row, text_bytes=size)
+        for index, (name, entry, row, size) in enumerate(found, first)
+    ]
 
 
 def shard_file(folder: WorkFolder, name: str) -> WorkFile:

@@ -14,7 +14,7 @@ from finpile.output.layout import Layout
 from finpile.output.stage_record import FileRecord, StageRecord, run_folder
 from finpile.output.work_folder import WorkFolder
 from finpile.plugins.stages import StageInfo, find
-from finpile.storage.sizes import PART_BYTES, SHARD_BYTES
+from finpile.storage.sizes import PART_BYTES
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import FinishedFolder, ShardRef, finished_folders, shard_refs
 
@@ -44,7 +44,8 @@ def _from_environment(variable: str, otherwise: int) -> Any:
 class Sizes:
     """How work is cut into tasks and files. Only `part_bytes` affects the output: the number of published files."""
 
-    shard_bytes: int = SHARD_BYTES
+    shard_bytes: int | None = None
+    """Text bytes of a shard; None: by the bytes of the inputs (`finpile.storage.sizes.shard_bytes_of`)."""
     part_bytes: int = PART_BYTES
     worker_bytes: int = 0
     """Text bytes worth one more local process in stages that do little work per byte; 0: always all processes."""

@@ -25,7 +25,7 @@ from finpile.sources.readers.finding import InputFile, list_inputs
 from finpile.sources.readers.multistream import in_ranges
 from finpile.sources.readers.reading import read_file
 from finpile.sources.readers.record_evidence import evidence_by_entry
-from finpile.storage.sizes import SHARD_BYTES, task_bytes_of
+from finpile.storage.sizes import SHARD_BYTES, shard_bytes_of, task_bytes_of
 from finpile_pipelines import graph
 from finpile_pipelines.corpus.clean import clean_after, orders_of
 from finpile_pipelines.corpus.raw_shards import RowShards, ShardWriter, writing
@@ -186,7 +186,7 @@ def settings(context: Context) -> list[Any]:
         {key: value for key, value in to_dict(source).items() if key not in later} for source in context.config.sources
     ]
     files = [[_identity(file) for file in some if file.is_first] for some in context.prepared["ingest"]]
-    return [sources, files, context.sizes.shard_bytes]
+    return [sources, files, _shard_bytes(context)]
 
 
 def _identity(file: InputFile) -> list[Any]:
@@ -199,8 +199,14 @@ def _files_read(files: Iterable[InputFile]) -> list[tuple[str, int, str]]:
     return [(file.locator, file.size_bytes, file.version) for file in files if file.is_first]
 
 
+def _shard_bytes(context: Context) -> int:
+    if context.sizes.shard_bytes is not None:
+        return context.sizes.shard_bytes
+    return shard_bytes_of(sum(file.span_bytes for files in context.prepared["ingest"] for file in files))
+
+
 def _tasks(context: Context) -> list[IngestTask]:
-    return plan(context.config, context.prepared["ingest"], context.sizes.shard_bytes)
+    return plan(context.config, context.prepared["ingest"], _shard_bytes(context))
 
 
 def work(context: Context) -> Work:
@@ -223,7 +229,7 @@ def run(context: Context) -> Outcome:
 
 def read(context: Context) -> Outcome:
     """As `run`, and accepts sources without a document."""
-    tasks, folder, shard_bytes = _tasks(context), context.folder, context.sizes.shard_bytes
+    tasks, folder, shard_bytes = _tasks(context), context.folder, _shard_bytes(context)
     results = folder.file("tasks.json")
     config, clean_folder, runs_clean = context.config, context.clean_folder, bool(context.next_mark)
     share, summary = (_READING, partial(orders_of, config)) if runs_clean else (1.0, len)

@@ -182,7 +182,7 @@ class GroupsOverShards:
 
     @property
     def _partitions(self) -> int:
-        return partitions_of(len(self.round.refs), self.step.shards_of_unit)
+        return partitions_of(self.round.refs, self.step.shards_of_unit)
 
     @property
     def _members(self) -> GroupMembers:

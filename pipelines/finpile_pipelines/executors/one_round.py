@@ -159,7 +159,7 @@ class OneRound:
             replies=step.replies,
             write=write,
             tally=_CROWDED if step.refine is not None else _REMOVED,
-            num_partitions=partitions_of(len(self.refs), step.shards_of_unit),
+            num_partitions=partitions_of(self.refs, step.shards_of_unit),
         )
 
     def _send(self, number: int, ref: ShardRef) -> pa.Table:

@@ -15,7 +15,7 @@ from finpile.dedup.plan import Answer
 from finpile.documents.document import digest_bits
 from finpile.output.work_folder import WorkFile, WorkFolder
 from finpile.splitmix import GOLDEN
-from finpile.storage.sizes import num_partitions
+from finpile.storage.sizes import SHARD_BYTES, num_partitions
 from finpile_pipelines import graph
 from finpile_pipelines.exchange.packed import SplitTable, packed_bytes, split_by_partition
 from finpile_pipelines.exchange.partition import (
@@ -115,8 +115,9 @@ def outcomes_file(folder: WorkFolder, name: str) -> WorkFile:
     return folder.file(f"{name}.json")
 
 
-def partitions_of(num_shards: int, shards_of_unit: int) -> int:
-    """The partitions of an exchange: each has about as many rows as `shards_of_unit` shards."""
+def partitions_of(refs: Sequence[ShardRef], shards_of_unit: int) -> int:
+    """The partitions of an exchange: each has about as many rows as `shards_of_unit` shards of `SHARD_BYTES`."""
+    num_shards = sum(max(1, round(ref.text_bytes / SHARD_BYTES)) for ref in refs)
     return num_partitions(num_shards, shards_of_unit)
 
 
