@@ -380,7 +380,7 @@ def _statistics() -> dict[str, Any]:
 
 
 def _plan_totals() -> dict[str, Any]:
-    totals = ("seconds", "cpu_seconds", "jobs", "memory_bytes", "shuffled_bytes", "disk_bytes")
+    totals = ("seconds", "cpu_seconds", "jobs", "memory_bytes", "machine_bytes", "shuffled_bytes", "disk_bytes")
     hours = {"type": "number", "description": "Workers, each a core, times seconds."}
     cost = {"type": ["number", "null"], "description": "With --core-price: core hours times the price."}
     return {**{key: {"type": "number"} for key in totals}, "core_hours": hours, "cost": cost}

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
+import shutil
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
@@ -115,3 +119,14 @@ def measured_build(
         path.write_text(yaml.safe_dump({"name": name, **config}))
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         return pool.submit(measure, path, folder / f"out-{name}-{workers}", workers, until, fresh).result()
+
+
+def command_peaks(config: Path, out: Path, workers: int) -> dict[str, float]:
+    """MB of memory of all processes of `finpile build`, by stage; OUT is deleted."""
+    say(f"{config.stem}, {workers} workers, memory")
+    command = [sys.executable, "-m", "finpile_cli", "build", str(config), "-o", str(out), "--workers", str(workers)]
+    subprocess.run([*command, "--no-delta"], check=True, capture_output=True)
+    manifest = json.loads((out / "manifest.json").read_text())
+    shutil.rmtree(out)
+    records = (record for record in manifest["stages"] if record["stage"] != "reports")
+    return {record["stage"]: record["peak_memory_bytes"] / 1e6 for record in records}

@@ -1,4 +1,4 @@
-"""`finpile plan` beside builds of the same corpora: documents, text, tokens, and the CPU time of each stage.
+"""`finpile plan` beside builds of the same corpora: documents, text, tokens, memory, and the CPU time of each stage.
 
     python -m benchmarks.scale.plans DATA [--only CORPUS ...] [--results FOLDER] [--workers N]
 
@@ -19,11 +19,12 @@ from typing import Any
 
 import yaml
 from finpile_pipelines.plan.inputs import SourceInput, measure_inputs, sample_inputs, scaled
+from finpile_pipelines.plan.memory import MARGIN
 from finpile_pipelines.plan.model import Plan, plan_build
 from finpile_pipelines.plan.rates import load_rates
 
 from benchmarks.common.report import RESULTS, ROOT, Report, table
-from benchmarks.scale.measured_builds import WORKERS, Measured, measured_build
+from benchmarks.scale.measured_builds import WORKERS, Measured, command_peaks, measured_build
 from benchmarks.scale.rates import MIX
 from finpile.config import CorpusConfig, load_config
 from finpile.sources.readers.finding import list_inputs
@@ -61,6 +62,7 @@ _LARGE_STAGES = ("near", "substring", "tokenizer", "tokens")
 _LARGE_HEAD = ("text", "workers", "hours", *_LARGE_STAGES, "shuffled TB", "disk TB", "GB a worker", "shards")
 _FOUND = ("corpus", "source", "documents", "of the build", "", "clean MB", "of the build", "")
 _SUMS = ("corpus", "vocabulary", "tokens", "of the build", "", "text left by deduplication")
+_MEMORY = ("corpus", "MB planned", "stage", "of the build", "stage", "")
 _TIMES = ("corpus", "stage", "CPU s", "of the build", "")
 
 
@@ -143,6 +145,19 @@ def _stage_rows(name: str, plan: Plan, built: Measured) -> Iterator[list[str]]:
             ]
 
 
+def _memory_row(name: str, plan: Plan, peaks: Mapping[str, float]) -> list[str]:
+    """The most memory of all processes, in the plan and in the build."""
+    planned, stage = plan.largest.machine_bytes / 1e6, max(peaks, key=lambda name: peaks[name])
+    return [
+        name,
+        f"{planned:,.0f}",
+        plan.largest.stage,
+        f"{peaks[stage]:,.0f}",
+        stage,
+        _ratio(planned, peaks[stage]),
+    ]
+
+
 def _ratio(plan: float, build: float) -> str:
     return f"{plan / build:.2f}" if build else "-"
 
@@ -158,6 +173,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     inputs: list[list[str]] = []
     tokens: list[list[str]] = []
     times: list[list[str]] = []
+    memory: list[list[str]] = []
     with tempfile.TemporaryDirectory(prefix="plans-") as given:
         folder = Path(given)
         for name in options.only:
@@ -168,6 +184,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             inputs += _input_rows(name, plan, built)
             tokens.append(_token_row(name, load_config(path).tokenizer.vocab_size, plan, built))
             times += _stage_rows(name, plan, built)
+            peaks = command_peaks(path, folder / "out", options.workers)
+            memory.append(_memory_row(name, plan, peaks))
     report = Report(options.results, "plan", "Plans beside builds", ("apache-beam", "pyarrow", "numba"))
     report.add(f"{options.workers} workers. Each third column is the plan by the build.")
     report.add("## Documents and text\n\nDocuments as they are read, text after cleaning.", table(_FOUND, inputs))
@@ -183,6 +201,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         f"## CPU time\n\nThe rates are of {measured['date']}, of builds on two workers. The load was {load:.1f} "
         "when these builds began: CPU seconds of a loaded machine are longer.",
         table(_TIMES, times),
+    )
+    report.add(
+        f"## Memory\n\nOf all processes of the build, at most; `--memory` asks for {MARGIN} times the plan.",
+        table(_MEMORY, memory),
     )
     report.add(
         "## 1 TB and 10 TB\n\nopen-finance as if its sources had this much text: a prediction of the model, not a run. "

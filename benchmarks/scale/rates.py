@@ -7,10 +7,11 @@ and tokens of bytes by class, of vocabularies of several sizes that are trained 
 `stages`: a mix of news and minutes with all stages on, and the sample corpus, whose time is the fixed cost of each
 stage. `exact`: the same text as documents of 80 bytes and of 80 kB. `near`: the mix with `near: fast` and `paper`.
 `made`: the build of made text with which `finpile plan --measure` compares another machine. `start`: a build of one
-small document. `templates`: the stage of this name, of which all rows of the mix and of the
-sample are groups. `mixture`: tokens of the mix once, three times, and one and a half times, for which they are counted.
-Times are of two worker processes, memory and sizes of one. The parts that are not measured keep their values. The
-machine has to be idle: fixed costs are wall time too, except for `documents`, which measures no time. The table has the
+small document. `memory`: 1 GB of generated text with all stages on, on one, two and
+four workers. `templates`: the stage of this name, of which all rows of the mix and of the sample are groups. `mixture`:
+tokens of the mix once, three times, and one and a half times, for which they are counted. Times are of two worker
+processes, sizes of one. The parts that are not measured keep their values. The machine has to be idle: fixed costs are
+wall time too, except for `documents`, which measures no time. The table has the
 load before each part.
 """
 
@@ -41,11 +42,14 @@ from scipy.optimize import lsq_linear
 
 from benchmarks.common.mix import Mix, read_mix, sample, write_jsonl
 from benchmarks.common.report import ROOT, cpu_model
-from benchmarks.scale.measured_builds import WORKERS, Measured, measured_build
+from benchmarks.scale.corpus import plan_corpus, write_corpus
+from benchmarks.scale.measured_builds import WORKERS, Measured, command_peaks, measured_build
+from benchmarks.scale.sentences import read_material
 from finpile.config import NearConfig, load_config
 from finpile.documents.document import RawDocument
 from finpile.sources.readers.finding import list_inputs
 from finpile.sources.readers.reading import read_file
+from finpile.storage.sizes import SHARD_BYTES, part_bytes_of
 from finpile.version import __version__
 
 TABLE = ROOT / "pipelines/finpile_pipelines/plan/rates.json"
@@ -79,6 +83,8 @@ _MADE_MB = 20.0
 _FEW = "Oil rose on Monday after the ministers met. " * 100
 #: Characters of documents, of the same text.
 _SHORT, _LONG = 80, 80_000
+#: Text of the builds whose memory is measured.
+_MEMORY_MB = 1000.0
 #: Entries of vocabularies.
 _VOCAB_SIZES = (512, 1_024, 2_048, 4_096, 8_192, 16_384, 32_768, 65_536)
 
@@ -131,28 +137,24 @@ def _sums(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, int]]:
 
 
 def measure_stages(data: Path, folder: Path) -> dict[str, Any]:
-    """Fixed CPU seconds and CPU seconds per MB of clean text, exchanged bytes, disk and memory, by stage."""
+    """Fixed CPU seconds and CPU seconds per MB of clean text, exchanged bytes and disk, by stage."""
     mix = {"root": str(data), **MIX}
     timed = measured_build(folder, "mix", mix)
     timed_small = measured_build(folder, "small", _SAMPLE)
     whole = measured_build(folder, "mix", mix, workers=1)
-    small = measured_build(folder, "small", _SAMPLE, workers=1)
     names = [record["stage"] for record in whole.records]
-    stages = {name: _stage_rate(name, timed, timed_small, whole, small) for name in names}
+    stages = {name: _stage_rate(name, timed, timed_small, whole) for name in names}
     folders = ("documents", "removed", "tokens")
     published = {name: round(whole.folder_bytes[name] / whole.text_bytes, 4) for name in folders}
     return {
         "stages": stages,
         "published_per_text": published,
         "record_bytes_per_shard": round(whole.record_bytes / whole.num_shards),
-        "largest_source_bytes": max(row["text_bytes"] for row in whole.stage("clean")["counts"]["sources"]),
     }
 
 
-def _stage_rate(
-    name: str, timed: Measured, timed_small: Measured, whole: Measured, small: Measured
-) -> dict[str, float]:
-    """The rate of one stage from four builds: the mix and the sample, with two workers (timed) and with one."""
+def _stage_rate(name: str, timed: Measured, timed_small: Measured, whole: Measured) -> dict[str, float]:
+    """The rate of one stage from three builds: the mix and the sample on two workers (timed), the mix on one."""
     fixed = {of: min(timed_small.stage(name)[of], timed.stage(name)[of]) for of in ("cpu_seconds", "wall_seconds")}
     more, exchanged = timed.stage(name)["cpu_seconds"] - fixed["cpu_seconds"], whole.exchanged_bytes[name]
     return {
@@ -161,8 +163,6 @@ def _stage_rate(
         "cpu_seconds_per_mb": 0.0 if name == "exact" else round(more / (whole.text_bytes / 1e6), 5),
         "exchanged_per_text": 0.0 if name in _BY_DOCUMENT else round(exchanged / whole.text_bytes, 4),
         "disk_per_text": round(whole.folder_bytes.get(name, 0) / whole.text_bytes, 4),
-        "fixed_memory_mb": round(small.stage(name)["peak_memory_bytes"] / 1e6),
-        "memory_mb": round(whole.stage(name)["peak_memory_bytes"] / 1e6),
     }
 
 
@@ -174,10 +174,40 @@ def measure_templates(data: Path, folder: Path) -> dict[str, Any]:
     small = {"root": str(_SAMPLE.parent / given["root"]), "sources": _grouped(given["sources"]), **searched}
     found = [
         measured_build(folder, name, config, workers, until="split")
-        for workers in (WORKERS, 1)
-        for name, config in (("mix", mix), ("small", small))
+        for name, config, workers in (("mix", mix, WORKERS), ("small", small, WORKERS), ("mix", mix, 1))
     ]
     return {"stages": {"templates": _stage_rate("templates", *found)}}
+
+
+def measure_memory(data: Path, folder: Path) -> dict[str, Any]:
+    """By stage, the memory of all processes of `finpile build`: of the sample, of full tasks, and of further workers.
+
+    Workers are one, two and four, as threads or as processes; of the two steps the larger one counts.
+    """
+    write_corpus(folder / "made", read_material(data), int(_MEMORY_MB * 1e6), 1, is_dated=True)
+    source = {"name": "Web", "dataset": "A", "format": "parquet", "clean": {"html": "never"}, "template_group": "host"}
+    source["paths"] = ["made/documents/*.parquet"]
+    tokenizer = {"tokenizer": {"vocab_size": 65536, "sample": "100 MB"}}
+    dedup = {"dedup": {**_ALL_STAGES["dedup"], "templates": {}}}
+    evaluation = {"name": "BoolQ", "paths": [str(data / _EVALUATION["paths"][0])], "fields": ["query"]}
+    config = {"name": "memory", "root": str(folder), "sources": [source], **_ALL_STAGES, **dedup, **tokenizer}
+    config["contamination"] = {"sets": [evaluation]}
+    path = folder / "memory.yaml"
+    path.write_text(yaml.safe_dump(config))
+    small = command_peaks(_SAMPLE, folder / "out-small", 1)
+    peaks = {workers: command_peaks(path, folder / f"out-{workers}", workers) for workers in (1, 2, 4)}
+    text = plan_corpus(int(_MEMORY_MB * 1e6), 1).lengths.sum()
+    tasks = {"split": part_bytes_of(int(text)), "tokens": part_bytes_of(int(text))}
+    found = {}
+    for stage, one in peaks[1].items():
+        two, four = peaks[2][stage], peaks[4][stage]
+        found[stage] = {
+            "small_mb": round(min(one, small.get(stage, max(small.values())))),
+            "full_mb": round(one),
+            "worker_mb": round(max(two - one, (four - two) / 2, 0.0)),
+            "task_mb": round(tasks.get(stage, SHARD_BYTES) / 1e6, 1),
+        }
+    return {"memory": found}
 
 
 def _grouped(sources: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -342,6 +372,7 @@ _PARTS = {
     "made": measure_made,
     "start": measure_start,
     "templates": measure_templates,
+    "memory": measure_memory,
     "mixture": measure_mixture,
 }
 

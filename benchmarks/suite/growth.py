@@ -1,7 +1,7 @@
 """CPU time per byte of deduplication by the number of shards: small shards simulate the tables of a large corpus.
 
     python -m benchmarks.suite.growth DATA FOLDER [--shards 250 1000 4000] [--kib 64] [--workers 1]
-        [--stages exact near substring] [--segments 256] [--checkouts DIR ...]
+        [--stages exact near substring] [--segments 256] [--checkouts DIR ...] [--runner local|spark|flink]
 
 A shard of 64 KiB has 1/256 of the text of one of 16 MiB, and its exchanges as many partitions, so 16,000 shards have
 the tables of 250 GB. What every shard costs, whatever its size, weighs 256 times as much in the simulation, too; growth
@@ -10,7 +10,8 @@ a build: the text of each is a 32nd.
 
 Corpora are those of `benchmarks.scale.corpus`. Each build runs in a process of its own, which counts the tables that
 origins give to exchanges, their bytes as Arrow buffers, and the segments in which they travel. `--checkouts` builds
-with the code of other checkouts, too, in turns; their environment must have the same packages.
+with the code of other checkouts, too, in turns; their environment must have the same packages. With `--runner`, the
+engine is embedded (its jars are those of `make install-engines`), and its workers are threads of this process.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--shards", type=int, nargs="+", default=(250, 1000, 4000))
     parser.add_argument("--kib", type=int, default=64)
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--runner", choices=("local", "spark", "flink"), default="local")
     parser.add_argument("--segments", type=int, default=256, help="of an origin at most; 2,048 for real shards")
     parser.add_argument("--stages", nargs="+", choices=_STAGES, default=_STAGES)
     parser.add_argument("--checkouts", type=Path, nargs="*", default=[])
@@ -77,6 +79,7 @@ def _measure(checkout: Path, corpus: Path, options: argparse.Namespace) -> dict[
     paths = [checkout / name for name in ("pipelines", "cli", "tokenizer", "trainer", "")]
     command = [sys.executable, __file__, str(options.data), str(corpus), "--one"]
     command += ["--kib", str(options.kib), "--workers", str(options.workers), "--segments", str(options.segments)]
+    command += ["--runner", options.runner]
     command += ["--stages", *options.stages]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [*paths, ROOT]))}
     done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, check=True)
@@ -89,11 +92,13 @@ def _build(corpus: Path, options: argparse.Namespace) -> dict[str, Any]:
     import finpile_pipelines
     from finpile_pipelines.build import build
     from finpile_pipelines.exchange.partition import PartitionedTables
+    from finpile_pipelines.exchange.segments import Segments
     from finpile_pipelines.runner.engine import Engine
     from finpile_pipelines.stage import Sizes
 
     from finpile import storage
     from finpile.config import load_config
+    from finpile.output.layout import Layout
     from finpile.output.stage_record import files_of
     from finpile.storage import sizes as size_constants
 
@@ -115,28 +120,26 @@ def _build(corpus: Path, options: argparse.Namespace) -> dict[str, Any]:
 
     setattr(PartitionedTables, "__init__", count)  # noqa: B010
 
-    try:
-        from finpile_pipelines.exchange.segments import Segments
-    except ImportError:  # of an earlier checkout: each table is one
-        segments = tables
-    else:
-        cut = Segments.cut
+    cut = Segments.cut
 
-        def count_segments(of: Segments, rows: Any) -> Any:
-            found = cut(of, rows)
-            segments[current[0]] += len(found[0])
-            return found
+    def count_segments(of: Segments, rows: Any) -> Any:
+        found = cut(of, rows)
+        segments[current[0]] += len(found[0])
+        return found
 
-        setattr(Segments, "cut", count_segments)  # noqa: B010
+    setattr(Segments, "cut", count_segments)  # noqa: B010
 
     def listen(event: Any) -> None:
         if event.state == "running":
             current[0] = event.stage
 
-    engine, task_sizes = Engine(num_workers=options.workers), Sizes(shard_bytes=options.kib << 10, small_bytes=0)
+    engine, task_sizes = (
+        Engine(runner=options.runner, num_workers=options.workers),
+        Sizes(shard_bytes=options.kib << 10, small_bytes=0),
+    )
     manifest = build(load_config(config), str(out), engine, fresh=True, sizes=task_sizes, listen=listen, until="split")
     records = [record for record in manifest["stages"] if record["stage"] in ("clean", *options.stages)]
-    written = storage.read_json(str(Path(files_of(str(out / ".work/ingest")), "tasks.json")))
+    written = storage.read_json(files_of(Layout(str(out)).work("ingest")).file("tasks.json"))
     found = {
         "shards": sum(len(task["shards"]) for task in written),
         "text_bytes": json.loads((corpus / "truth.json").read_text())["text_bytes"],
@@ -173,6 +176,7 @@ def _report(results: Path, rows: Sequence[dict[str, Any]]) -> None:
                     row["checkout"],
                     f"{row['shards']:,}",
                     f"{row['text_bytes'] / 1e6:,.0f}",
+                    f"{found['wall_seconds']:.1f}",
                     f"{found['cpu_seconds']:.1f}",
                     f"{per_mb * 1e3:.1f}",
                     f"{per_mb / base:.2f}",
@@ -187,6 +191,7 @@ def _report(results: Path, rows: Sequence[dict[str, Any]]) -> None:
         "checkout",
         "shards",
         "MB",
+        "wall s",
         "CPU s",
         "CPU ms/MB",
         "growth",

@@ -70,35 +70,29 @@ def _measure(folder: Path, documents: int, words: int) -> dict[str, Any]:
     import pyarrow as pa
     from finpile_pipelines.exchange import partition
     from finpile_pipelines.exchange.partition import PartitionedTables
+    from finpile_pipelines.exchange.segments import Segments, directories
 
     from finpile.config import NearConfig
-    from finpile.dedup.near import groups, warmup
+    from finpile.dedup.near import clusters, groups, warmup
+    from finpile.output.work_folder import WorkFolder
 
     scratch = folder / f"group-{os.getpid()}"
     shutil.rmtree(scratch, ignore_errors=True)
     warmup.compile_pairs()
     text_bytes, sent = 0, []
-    receive: Any
-    try:
-        from finpile_pipelines.exchange.segments import Segments, directories
-    except ImportError:  # of an earlier checkout
-        send, receive = partition._SendFiles(str(scratch)), vars(partition)["_receive_files"]
-    else:
-        send = partition._SendFiles(Segments(None), str(scratch))
-        receive = partition._ReceiveFiles(Segments(None), str(scratch))
+    send = partition._SendFiles(Segments(None), WorkFolder(str(scratch)), holds_tables=False)
+    receive = partition._ReceiveFiles(Segments(None), WorkFolder(str(scratch)))
     bounds = np.linspace(0, documents, _ORIGINS + 1).astype(int).tolist()
     for origin, (first, last) in enumerate(pairwise(bounds)):
         part = _documents(first, last, words)
         text_bytes += part["text"].nbytes
-        sent += list(send.process(PartitionedTables(f"{origin:06d}", {0: part})))
-    group = [value for _, value in sent]
-    if hasattr(receive, "segments"):
-        group = list(directories(group))
+        sent += [block for _, block in send.send(PartitionedTables(f"{origin:06d}", {0: part}))]
     numbers = np.arange(documents, dtype=np.int64)
     star = np.stack([np.zeros(documents - 1, np.int64), numbers[1:]], axis=1)
     ends = np.unique(np.concatenate([star, np.stack([numbers[:-1], numbers[1:]], axis=1)]), axis=0)
     columns = [pa.array(ends[:, 0]), pa.array(ends[:, 1]), pa.array([True] * len(ends)), pa.array(ends[:, 0] * 0)]
-    pairs = pa.Table.from_arrays(columns, schema=groups.GROUPED_PAIR_SCHEMA)
+    name = pa.field("group", pa.int64(), nullable=False)
+    pairs = pa.Table.from_arrays(columns, schema=clusters.PAIR_SCHEMA.append(name))
     before, highest, ended = _anonymous(), [0], threading.Event()
 
     def watch() -> None:
@@ -108,9 +102,8 @@ def _measure(folder: Path, documents: int, words: int) -> dict[str, Any]:
     watching = threading.Thread(target=watch)
     watching.start()
     began = time.process_time()
-    received = receive((0, group))
-    received = received if isinstance(received, tuple) else next(received)
-    removals, _ = groups.resolve_groups(received[1], pairs, NearConfig())
+    ((_, received),) = receive((0, list(directories(sent))))
+    removals, _ = groups.resolve_groups(received, pairs, NearConfig())
     cpu_seconds = time.process_time() - began
     ended.set()
     watching.join()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from finpile.errors import ConfigError
 from finpile.plugins.stages import DEDUPLICATED, after
 from finpile_cli.console import Console, duration, json_option, quantity
 from finpile_cli.display import Display
@@ -19,9 +20,12 @@ from finpile_cli.engine import (
     placement_options,
     tables_option,
 )
+from finpile_cli.option_groups import memory_option
 from finpile_cli.paths import PathOrUrl, output_option, root_option
 
 if TYPE_CHECKING:
+    from finpile_pipelines.runner.engine import Engine
+    from finpile_pipelines.stage import Sizes
     from finpile_pipelines.stage_runner import StageEvent
 
     from finpile.config import CorpusConfig
@@ -38,6 +42,7 @@ _ALWAYS = ("dataset", "source", "read", "unreadable", "cleaned_out", "exact", "n
 @output_option("OUT")
 @root_option
 @placement_options
+@memory_option
 @again_options
 @tables_option
 @click.option(
@@ -59,6 +64,7 @@ def build_command(
     output: str,
     root: str | None,
     placement: Placement,
+    memory: float | None,
     again: Again,
     tables: bool | None,
     until: str,
@@ -76,13 +82,40 @@ def build_command(
         from finpile_pipelines.build import build
 
     display = Display(console)
-    engine = placement.engine(display)
+    engine, sizes = placement.engine(display), None
+    if memory is not None:
+        engine, sizes = _fitted(parsed, placement, engine, memory, display)
     listen = stage_lines(display, f"building {parsed.name} in {output}")
     with display:
         manifest = build(
-            parsed, output, engine, **again, listen=listen, until=until, takedowns_to=takedowns_to, tables=tables
+            parsed,
+            output,
+            engine,
+            **again,
+            sizes=sizes,
+            listen=listen,
+            until=until,
+            takedowns_to=takedowns_to,
+            tables=tables,
         )
     close(console, manifest, output, display.num_run)
+
+
+def _fitted(
+    config: CorpusConfig, placement: Placement, engine: Engine, memory: float, display: Display
+) -> tuple[Engine, Sizes]:
+    """The engine with the workers that fit into the memory. Raises: ConfigError if one does not, or for an engine."""
+    from dataclasses import replace
+
+    from finpile_pipelines.plan.memory import fit_build
+
+    if not placement.is_local:
+        raise ConfigError("--memory is for the local runner: an engine has the memory of its workers in its settings")
+    fitted = fit_build(config, engine.num_workers, int(memory))
+    workers = "1 worker" if fitted.workers == 1 else f"{fitted.workers} workers"
+    if fitted.workers < engine.num_workers:
+        display.line(f"{workers} of {engine.num_workers} fit in {quantity(memory, 'B')}")
+    return replace(engine, num_workers=fitted.workers), fitted.sizes
 
 
 def load(path: str, root: str | None) -> CorpusConfig:

@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+_UNITS = ("", "K", "M", "G", "T", "P")
+
+
+class Bytes(click.ParamType[float]):
+    """A number of bytes with a unit: 500MB, 1TB, 8GiB."""
+
+    name = "SIZE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Raises: click.BadParameter for another text."""
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGTP]?)(i?)B?", str(value).strip(), re.IGNORECASE)
+        if found is None or float(found[1]) == 0:
+            self.fail(f"{value!r} is not a size: expected a number and a unit, such as 500GB or 8GiB", param, ctx)
+        base = 1024 if found[3] else 1000
+        return float(float(found[1]) * base ** _UNITS.index(found[2].upper()))
 
 
 def grouped(
@@ -54,6 +70,13 @@ where_option = click.option(
     metavar="CONDITION",
     help="Documents with COLUMN=PATTERN, of * and ?, or COLUMN<VALUE, also with !=, <=, > and >=; COLUMN can be bytes "
     "or meta.KEY. May be repeated.",
+)
+#: Of builds and their plans.
+memory_option = click.option(
+    "--memory",
+    type=Bytes(),
+    metavar="SIZE",
+    help="Memory of one machine that the build may take, such as 8GiB: fewer workers, or an error with what would do.",
 )
 split_option = click.option(
     "--split",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ import click
 
 from finpile_cli.build import load
 from finpile_cli.console import Console, duration, json_option, quantity
+from finpile_cli.option_groups import Bytes, memory_option
 from finpile_cli.paths import PathOrUrl, root_option
 
 if TYPE_CHECKING:
@@ -19,28 +19,15 @@ if TYPE_CHECKING:
     from finpile_pipelines.plan.limits import Limit
     from finpile_pipelines.plan.model import Plan, StagePlan
 
-_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
 _INPUT_COLUMNS = ("dataset", "source", "format", "documents", "stored", "clean text")
 _COLUMNS = ("stage", "jobs", "tasks", "CPU", "time", "memory/worker", "shuffled", "disk")
-
-
-class Bytes(click.ParamType[float]):
-    """A number of bytes with a decimal unit: 500MB, 1TB."""
-
-    name = "SIZE"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Raises: click.BadParameter for another text."""
-        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGTP]?)B?", str(value).strip(), re.IGNORECASE)
-        if found is None or float(found[1]) == 0:
-            self.fail(f"{value!r} is not a size: expected a number and a unit, such as 500GB or 1TB", param, ctx)
-        return float(found[1]) * _UNITS[found[2].upper()]
 
 
 @click.command()
 @click.argument("config", type=PathOrUrl())
 @root_option
 @click.option("--workers", type=click.IntRange(min=1), help="Workers of the local runner.  [default: CPU cores]")
+@memory_option
 @click.option("--scale", type=Bytes(), metavar="SIZE", help="As if the same mix of sources had this much text: 1TB.")
 @click.option(
     "--job-seconds",
@@ -62,6 +49,7 @@ def plan_command(
     config: str,
     root: str | None,
     workers: int | None,
+    memory: float | None,
     scale: float | None,
     job_seconds: float,
     core_price: float | None,
@@ -79,6 +67,7 @@ def plan_command(
     parsed = load(config, root)
     from finpile_pipelines.plan.inputs import measure_inputs, sample_inputs, scaled
     from finpile_pipelines.plan.limits import limits
+    from finpile_pipelines.plan.memory import fitting_workers
     from finpile_pipelines.plan.model import plan_build
     from finpile_pipelines.plan.rates import load_rates
 
@@ -95,7 +84,10 @@ def plan_command(
     inputs = measure_inputs(parsed, files, rates, sample_inputs(parsed, files))
     if scale is not None:
         inputs = scaled(inputs, scale)
-    plan = plan_build(parsed, inputs, workers or os.cpu_count() or 1, rates, job_seconds)
+    count = workers or os.cpu_count() or 1
+    if memory is not None:
+        count = fitting_workers(parsed, inputs, count, rates, int(memory))
+    plan = plan_build(parsed, inputs, count, rates, job_seconds)
     bounds = limits(parsed, inputs, plan.workers, rates)
     _show(console, parsed.name, plan, bounds)
     cost = None if core_price is None else core_price * plan.core_hours
@@ -118,8 +110,8 @@ def _show(console: Console, name: str, plan: Plan, bounds: list[Limit]) -> None:
     if not all(source.is_sampled for source in plan.inputs):
         console.line("* no document was read: sizes are those of other inputs of the format")
     console.table(name, list(_COLUMNS), [_cells(stage) for stage in plan.stages])
-    largest = max(plan.stages, key=lambda stage: stage.memory_bytes)
-    memory = f"{quantity(largest.memory_bytes, 'B')} a worker ({largest.stage})"
+    largest = plan.largest
+    memory = f"{quantity(largest.machine_bytes, 'B')} on one machine ({largest.stage})"
     console.line(f"time {duration(plan.seconds)}, memory {memory}, disk {quantity(plan.disk_bytes, 'B')}")
     shards = f"{plan.token_shards:,} training {'shard' if plan.token_shards == 1 else 'shards'}"
     console.line(f"{plan.tokens:,.0f} tokens in {shards}, before duplicates are removed and documents held out")
@@ -169,6 +161,7 @@ def _as_json(
             "cpu_seconds": sum(stage.cpu_seconds for stage in plan.stages),
             "jobs": sum(stage.jobs for stage in plan.stages),
             "memory_bytes": max(stage.memory_bytes for stage in plan.stages),
+            "machine_bytes": plan.largest.machine_bytes,
             "shuffled_bytes": sum(stage.shuffled_bytes for stage in plan.stages),
             "disk_bytes": plan.disk_bytes,
             "core_hours": plan.core_hours,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from finpile.config import CorpusConfig
-from finpile.storage.sizes import PART_BYTES, num_partitions
+from finpile.storage.sizes import PART_BYTES
 from finpile_pipelines.plan.inputs import SourceInput, scaled
 from finpile_pipelines.plan.model import Plan, plan_build
 from finpile_pipelines.plan.rates import Rates
@@ -70,7 +70,7 @@ def _reached(limits_at: Callable[[float], list[Limit]], index: int) -> float | N
 
 
 def _quantities(plan: Plan, rates: Rates) -> list[Limit]:
-    shards, partitions = plan.shards, num_partitions(plan.shards)
+    shards, partitions = plan.shards, plan.partitions
     exchanged = max(stage.shuffled_bytes for stage in plan.stages)
     return [
         Limit(

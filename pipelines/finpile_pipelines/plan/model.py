@@ -14,7 +14,14 @@ from finpile.config import CorpusConfig, TokenizerConfig
 from finpile.config.mixture import Row, weights
 from finpile.documents.segments import share_of
 from finpile.plugins import stages
-from finpile.storage.sizes import SHARD_BYTES, SHARD_TOKENS, part_bytes_of, task_bytes_of
+from finpile.storage.sizes import (
+    SHARD_BYTES,
+    SHARD_TOKENS,
+    num_partitions,
+    part_bytes_of,
+    shard_bytes_of,
+    task_bytes_of,
+)
 from finpile.tokens.copies import classes_of, need_counts, with_shares
 from finpile_pipelines.plan.inputs import SourceInput
 from finpile_pipelines.plan.jobs import is_enabled, num_jobs, num_readings
@@ -25,6 +32,8 @@ _MB = 1e6
 _CHUNK_BYTES, _CHUNKS = 16 << 20, 256
 #: Stages whose tasks are published files, which are larger than shards.
 _OF_PARTS = ("split", "tokens")
+#: A further worker with a small task takes this part of what it takes with a full one: a process of its own.
+_LEAST_GROWTH = 0.25
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,7 +47,9 @@ class StagePlan:
     cpu_seconds: float
     seconds: float
     memory_bytes: float
-    """Of one worker."""
+    """Of one worker process, on a machine of its own."""
+    machine_bytes: float
+    """Memory of all workers, if they are on one machine."""
     shuffled_bytes: float
     disk_bytes: float
     """What it leaves on disk, in `.work` and in OUT."""
@@ -63,6 +74,11 @@ class Plan:
         return max(1, _ceil(self.tokens / SHARD_TOKENS))
 
     @property
+    def partitions(self) -> int:
+        """Of an exchange whose rows are not small beside the texts."""
+        return num_partitions(sum(max(1, _ceil(source.text_bytes / SHARD_BYTES)) for source in self.inputs))
+
+    @property
     def text_bytes(self) -> float:
         """After cleaning."""
         return sum(source.clean_bytes for source in self.inputs)
@@ -76,6 +92,11 @@ class Plan:
     def core_hours(self) -> float:
         """Of all workers, each a core, from the start to the end."""
         return self.workers * self.seconds / 3600
+
+    @property
+    def largest(self) -> StagePlan:
+        """The stage that takes the most memory on one machine."""
+        return max(self.stages, key=lambda stage: stage.machine_bytes)
 
     @property
     def disk_bytes(self) -> float:
@@ -174,15 +195,28 @@ class _Model:
         return sum(source.clean_bytes for source in read)
 
     @property
+    def shard_bytes(self) -> int:
+        """As `ingest` chooses it."""
+        return shard_bytes_of(int(sum(source.stored_bytes for source in self.inputs)))
+
+    @property
     def num_shards(self) -> int:
         """Each source has its own shards."""
-        return sum(max(1, _ceil(source.text_bytes / SHARD_BYTES)) for source in self.inputs)
+        return sum(max(1, _ceil(source.text_bytes / self.shard_bytes)) for source in self.inputs)
 
     def stage(self, name: str) -> StagePlan:
         """One stage; all zero if the corpus file does not enable it, and for `reports`, which takes well under 1 s."""
         if name == "reports" or not is_enabled(name, self.config):
             return StagePlan(
-                stage=name, jobs=0, tasks=0, cpu_seconds=0, seconds=0, memory_bytes=0, shuffled_bytes=0, disk_bytes=0
+                stage=name,
+                jobs=0,
+                tasks=0,
+                cpu_seconds=0,
+                seconds=0,
+                memory_bytes=0,
+                machine_bytes=0,
+                shuffled_bytes=0,
+                disk_bytes=0,
             )
         rate, shared = self._rate(name), self._shared_cpu_seconds(name)
         jobs, (tasks, largest) = num_jobs(name, self.config), self._tasks(name)
@@ -194,7 +228,8 @@ class _Model:
             tasks=tasks,
             cpu_seconds=rate.fixed_cpu_seconds + shared,
             seconds=rate.fixed_seconds + working + jobs * self.job_seconds,
-            memory_bytes=self._memory_bytes(name),
+            memory_bytes=self._memory_bytes(name, 1),
+            machine_bytes=self._memory_bytes(name, busy),
             shuffled_bytes=self._shuffled_bytes(name),
             disk_bytes=self._disk_bytes(name),
         )
@@ -249,14 +284,14 @@ class _Model:
         if name in _OF_PARTS:
             parts = sum(max(1, _ceil(size / part_bytes_of(int(size)))) for size in self._domains().values())
             return parts, min(1.0, self._largest_part() / max(1.0, self.text))
-        largest = min(SHARD_BYTES, max((source.text_bytes for source in self.inputs), default=0.0))
+        largest = min(self.shard_bytes, max((source.text_bytes for source in self.inputs), default=0.0))
         return self.num_shards, min(1.0, largest / max(1.0, self.text))
 
     def _ingest_tasks(self) -> tuple[int, float]:
         """As `ingest` makes them; a file, or a range of one that is cut, is in one task."""
         tasks, largest, total = 0, 0.0, max(1.0, sum(source.decoded_bytes for source in self.inputs))
         for source in self.inputs:
-            size = task_bytes_of(int(source.stored_bytes))
+            size = task_bytes_of(int(source.stored_bytes), self.shard_bytes)
             tasks += max(1, min(source.num_files, _ceil(source.stored_bytes / size)))
             at_least = min(1.0, size / max(1.0, source.stored_bytes))
             largest = max(largest, max(source.largest_share, at_least) * source.decoded_bytes / total)
@@ -285,19 +320,20 @@ class _Model:
         asked = self._tokenizer.chunks
         return asked if isinstance(asked, int) else max(1, min(_CHUNKS, round(size_bytes / _CHUNK_BYTES)))
 
-    def _memory_bytes(self, name: str) -> float:
-        """That of the sample, and what the mix took more, in proportion to the size of a task."""
-        rate = self._rate(name)
-        return _MB * (rate.fixed_memory_mb + max(0.0, rate.memory_mb - rate.fixed_memory_mb) * self._task_growth(name))
+    def _memory_bytes(self, name: str, workers: int) -> float:
+        """Of all workers: of small tasks, and what full ones take more, in proportion to the text of a task."""
+        rate = self.rates.memory[self._measured(name)]
+        growth = self._largest_task(name) / (rate.task_mb * _MB)
+        further = (workers - 1) * rate.worker_mb * max(_LEAST_GROWTH, growth)
+        return _MB * (rate.small_mb + (rate.full_mb - rate.small_mb) * growth + further)
 
-    def _task_growth(self, name: str) -> float:
-        """The bytes of the largest task, by those of the largest task of the mix."""
-        measured = self.rates.largest_source_bytes
+    def _largest_task(self, name: str) -> float:
+        """Text of the largest task that a worker holds."""
         if name == "tokenizer":
-            return max(size / self._chunks(size) for size in self._sampled().values()) / min(measured, _CHUNK_BYTES)
+            return max(size / self._chunks(size) for size in self._sampled().values())
         if name in _OF_PARTS:
-            return self._largest_part() / min(measured, part_bytes_of(int(measured)))
-        return min(SHARD_BYTES, max(source.text_bytes for source in self.inputs)) / min(measured, SHARD_BYTES)
+            return self._largest_part()
+        return min(self.shard_bytes, max(source.text_bytes for source in self.inputs))
 
     def _shuffled_bytes(self, name: str) -> float:
         """Bytes of the tables of exchanges."""

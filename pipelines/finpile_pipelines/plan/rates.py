@@ -64,10 +64,6 @@ class StageRate:
     """Bytes that tables of exchanges have on a disk, where they are not compressed."""
     disk_per_text: float
     """Bytes that the stage leaves in `.work` on a disk, where shards are not compressed."""
-    fixed_memory_mb: float
-    """Memory of a worker that processes the sample corpus."""
-    memory_mb: float
-    """Memory of a worker that processes the mix."""
 
     def times(self, factor: float) -> StageRate:
         """With all times multiplied."""
@@ -80,11 +76,26 @@ class StageRate:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class MemoryRate:
+    """Memory of one stage of a build on one machine, of all processes together: pages that they share count once."""
+
+    small_mb: float
+    """With one worker and small tasks: those of the sample corpus."""
+    full_mb: float
+    """With one worker and full tasks."""
+    worker_mb: float
+    """Of each further worker with full tasks."""
+    task_mb: float
+    """Text of a full task of the measurement."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Rates:
     """All rates."""
 
     formats: Mapping[str, FormatRate]
     stages: Mapping[str, StageRate]
+    memory: Mapping[str, MemoryRate]
     published_per_text: Mapping[str, float]
     """Bytes of `documents`, `removed` and `tokens`."""
     exact_cpu_seconds_per_document: float
@@ -121,8 +132,6 @@ class Rates:
     """Of the driver's records of an `ingest` stage."""
     start_seconds: float
     """Of the command without its stages."""
-    largest_source_bytes: float
-    """Clean text of the largest source of the mix."""
     made_cpu_seconds: Mapping[str, float]
     """By stage, of the build of `finpile_pipelines.plan.measurement` on the machine of the rates."""
     measured: Mapping[str, Any]
@@ -169,11 +178,12 @@ def load_rates() -> Rates:
 
 def parse_rates(table: Mapping[str, Any]) -> Rates:
     """Raises: KeyError or TypeError for a table that `benchmarks/scale/rates.py` has not written in full."""
-    made = ("formats", "stages", "byte_shares", "measured")
+    made = ("formats", "stages", "memory", "byte_shares", "measured")
     names = [name for name in Rates.__dataclass_fields__ if name not in made]
     return Rates(
         formats={name: FormatRate(**rate) for name, rate in table["formats"].items()},
         stages={name: StageRate(**rate) for name, rate in table["stages"].items()},
+        memory={name: MemoryRate(**rate) for name, rate in table["memory"].items()},
         byte_shares=ByteShares(**table["byte_shares"]),
         measured=table["measured_stages"],
         **{name: table[name] for name in names},

@@ -1,0 +1,116 @@
+"""`--memory`: how many workers of a build fit, what is refused, and that a build keeps to it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from finpile_cli.main import finpile
+from finpile_pipelines.executors.request_reply import partitions_of
+from finpile_pipelines.plan.inputs import SourceInput, measure_inputs, scaled
+from finpile_pipelines.plan.memory import MARGIN, fit_build, fitting_workers
+from finpile_pipelines.plan.model import plan_build
+from finpile_pipelines.plan.rates import load_rates
+from finpile_pipelines.shard_refs import ShardRef, shard_refs
+from finpile_pipelines.stage import PAIRS_IN_MEMORY
+
+from finpile.config import CorpusConfig, load_config
+from finpile.errors import ConfigError
+from finpile.output.work_folder import WorkFolder
+from finpile.sources.readers.finding import list_inputs
+from finpile.storage.sizes import MOST_SHARD_BYTES, SHARD_BYTES, num_partitions, shard_bytes_of
+
+RATES = load_rates()
+_WORKERS = 16
+
+
+@pytest.fixture
+def sample(sample_config: Path) -> CorpusConfig:
+    return load_config(sample_config)
+
+
+def _inputs(config: CorpusConfig, size: float) -> tuple[SourceInput, ...]:
+    files = [list_inputs(source, config.root) for source in config.sources]
+    return scaled(measure_inputs(config, files, RATES), size)
+
+
+def _invoke(*arguments: object) -> Result:
+    return CliRunner().invoke(finpile, list(map(str, arguments)))
+
+
+@pytest.mark.parametrize("size", [1e6, 1e9, 1e12])
+def test_more_memory_allows_more_workers_up_to_those_asked_for(sample: CorpusConfig, size: float) -> None:
+    inputs = _inputs(sample, size)
+    needed = [plan_build(sample, inputs, number, RATES).largest.machine_bytes for number in range(1, _WORKERS + 1)]
+    assert all(more >= fewer for fewer, more in pairwise(needed))
+    for number, bytes_of_number in enumerate(needed, start=1):
+        most = int(bytes_of_number * MARGIN) + 1
+        found = fitting_workers(sample, inputs, _WORKERS, RATES, most)
+        assert found >= number
+        assert needed[found - 1] * MARGIN <= most, "what is chosen fits"
+        assert fitting_workers(sample, inputs, number, RATES, most) == number
+    assert fitting_workers(sample, inputs, _WORKERS, RATES, 1 << 50) == _WORKERS
+
+
+def test_a_refusal_names_the_memory_that_would_do(sample: CorpusConfig) -> None:
+    inputs = _inputs(sample, 1e9)
+    with pytest.raises(ConfigError) as error:
+        fitting_workers(sample, inputs, _WORKERS, RATES, 1 << 20)
+    named = re.search(r"give --memory (\d+)MiB", str(error.value))
+    assert named
+    assert fitting_workers(sample, inputs, _WORKERS, RATES, int(named[1]) << 20) >= 1
+    with pytest.raises(ConfigError):
+        fitting_workers(sample, inputs, _WORKERS, RATES, (int(named[1]) - 1) << 20)
+
+
+def test_pairs_that_one_task_connects_fit_into_a_part_of_the_memory(sample: CorpusConfig) -> None:
+    assert fit_build(sample, 1, 8 << 30).sizes.pairs_in_memory == PAIRS_IN_MEMORY
+    assert fit_build(sample, 1, 1 << 30).sizes.pairs_in_memory == (1 << 30) // 400
+
+
+def test_a_build_keeps_to_its_memory_and_publishes_the_same(
+    sample_config: Path, sample_build: Path, snapshot: Callable[[Path], dict[str, bytes]], tmp_path: Path
+) -> None:
+    refused = _invoke("build", sample_config, "-o", tmp_path / "out", "--memory", "1MiB")
+    assert isinstance(refused.exception, ConfigError)
+    assert not (tmp_path / "out").exists()
+    named = re.search(r"give --memory (\d+)MiB", str(refused.exception))
+    assert named
+    planned = json.loads(_invoke("plan", sample_config, "--workers", 8, "--memory", f"{named[1]}MiB", "--json").output)
+    built = _invoke("build", sample_config, "-o", tmp_path / "out", "--workers", 8, "--memory", f"{named[1]}MiB")
+    assert built.exit_code == 0, built.output
+    if planned["workers"] < 8:
+        assert f"{planned['workers']} worker" in built.output
+    assert snapshot(tmp_path / "out") == snapshot(sample_build)
+
+
+def test_engines_and_texts_that_are_no_size_are_refused(sample_config: Path, tmp_path: Path) -> None:
+    command = ("build", sample_config, "-o", tmp_path / "out")
+    done = _invoke(*command, "--memory", "8GiB", "--runner", "spark")
+    assert isinstance(done.exception, ConfigError)
+    assert "--memory is for the local runner" in str(done.exception)
+    assert "is not a size" in _invoke(*command, "--memory", "much").output
+
+
+def test_shards_follow_the_inputs_and_partitions_the_text() -> None:
+    sizes = [shard_bytes_of(size) for size in (0, 64 << 30, (64 << 30) + 1, 128 << 30, 512 << 30, 1 << 50)]
+    assert sizes == [SHARD_BYTES, SHARD_BYTES, 2 * SHARD_BYTES, 2 * SHARD_BYTES, MOST_SHARD_BYTES, MOST_SHARD_BYTES]
+    folder = WorkFolder("clean")
+    for size, factor in ((0, 1), (1000, 1), (SHARD_BYTES, 1), (MOST_SHARD_BYTES, 8)):
+        refs = [ShardRef(index, 0, f"{index:06d}-0000", folder, text_bytes=size) for index in range(1000)]
+        assert partitions_of(refs, 1) == num_partitions(1000 * factor)
+        assert partitions_of(refs, 4) == num_partitions(1000 * factor, 4)
+
+
+def test_a_shard_has_the_mean_text_of_its_task_and_row() -> None:
+    outcomes = [
+        {"entry": 0, "row": None, "shards": ["000000-0000", "000000-0001"], "text_bytes": 30},
+        {"entry": 0, "row": "A", "shards": [], "text_bytes": 0},
+        {"entry": 1, "row": None, "shards": ["000001-0000"], "text_bytes": 7},
+    ]
+    assert [ref.text_bytes for ref in shard_refs(outcomes, WorkFolder("clean"))] == [15, 15, 7]
