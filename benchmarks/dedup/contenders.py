@@ -209,6 +209,7 @@ CONTENDERS: Sequence[Contender] = (
         peer="duplodocus",
         command=_duplodocus("minhash-memory", "--num-buckets", "26", "--bucket-size", "11", *_WORDS),
         kept=_kept_lines("kept"),
+        most_gb=1.5,
     ),
     Contender(
         name="duplodocus, 20 x 5 (its quick start)",
@@ -216,7 +217,6 @@ CONTENDERS: Sequence[Contender] = (
         peer="duplodocus",
         command=_duplodocus("minhash-memory", "--num-buckets", "20", "--bucket-size", "5", *_WORDS),
         kept=_kept_lines("kept"),
-        most_gb=1.5,
     ),
     Contender(name="bff, paragraphs", kind="near", peer="bff", command=_bff, suffix=".gz", most_gb=1.5),
     Contender(

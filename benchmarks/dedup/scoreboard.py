@@ -5,8 +5,9 @@
 The mix is real text (`benchmarks.common.mix`), whose near duplicates are found by brute force
 (`benchmarks.dedup.truth`); corpora of 1 GB and more are generated, with planted pairs (`benchmarks.scale.corpus`).
 DIR has clones of the programs in Rust (`benchmarks.dedup.contenders`), compiled on first use; environments of those in
-Python are made below --venvs. FOLDER keeps the corpora, and one JSON file for each run, which is not repeated. A
-program that cannot be installed, or fails, is named with its last line, and the others continue. Linux, two cores.
+Python are made below --venvs. FOLDER keeps the corpora, and one JSON file for each run, which is not repeated; all of
+them are beside the page. A program that cannot be installed, or fails, is named with its last line, and the others
+continue. Linux, two cores.
 """
 
 from __future__ import annotations
@@ -68,6 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     report = Report(options.results, "scoreboard", "Deduplication beside other programs", ("numba", "pyarrow"))
     for part in _sections(runs):
         report.add(part)
+    ordered = sorted(runs, key=lambda run: (run["text_bytes"], run["place"]))
+    report.path.with_suffix(".json").write_text(f"{json.dumps(ordered, indent=1)}\n")
 
 
 def _programs(clones: Path, venvs: Path) -> tuple[Programs, dict[str, str]]:
@@ -254,7 +257,10 @@ count. MiB are the highest sum over all processes, and of memory that several sh
 On the mix, *right* are removed documents that have a text above .8 in edit similarity over words among all others, \
 *alone* those of which no document that is kept has a Jaccard similarity of .2 or more (sets of five words, exact); \
 *found* are pairs of the first kind with the same numbers, of which one document is removed. Of generated corpora, \
-*right* are documents of planted pairs, *alone* all others, and *found* planted copies, exact and of similarity .9."""
+*right* are documents of planted pairs, *alone* all others, and *found* planted copies, exact and of similarity .9.
+
+Programs that cut texts have their bytes instead, of equal documents the copies, too: FinPile keeps one of them, with \
+`--substring-keep none` as well, and deduplicate-text-datasets none."""
 
 
 def _sections(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
