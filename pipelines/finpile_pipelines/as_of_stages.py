@@ -109,7 +109,10 @@ class DayStages:
         return [self.cut.certificate(self.manifest)]
 
     def _ingest(self, context: Context) -> Outcome:
-        outcomes = [{"entry": ref.entry, "row": ref.row, "shards": [_name(ref)]} for ref in self.refs]
+        outcomes = [
+            {"entry": ref.entry, "row": ref.row, "shards": [_name(ref)], "text_bytes": ref.text_bytes}
+            for ref in self.refs
+        ]
         storage.write_json(context.folder.file("tasks.json"), outcomes)
         return Outcome(counts={"sources": self._sources(context, "ingest", [])})
 

@@ -199,10 +199,10 @@ def test_options_that_run_no_job_are_refused(option: str) -> None:
 
 
 def test_the_options_file_has_the_workers_of_the_default_sizes() -> None:
-    derived = dataflow.worker_args(Sizes().shard_bytes, Sizes().part_bytes)
+    derived = dataflow.worker_args(Sizes().part_bytes)
     assert [line for line in ARGS.read_text().splitlines() if line in derived] == derived
     with pytest.raises(ConfigError, match="use smaller files"):
-        dataflow.worker_args(16 << 20, 1 << 30)
+        dataflow.worker_args(1 << 30)
 
 
 def test_the_template_is_one_job_that_runs_the_build(

@@ -15,6 +15,7 @@ from apache_beam.runners.runner import PipelineResult
 
 from finpile.errors import ConfigError, FinpileError, RunError
 from finpile.plugins.engine import EngineType, Run
+from finpile.storage.sizes import MOST_SHARD_BYTES
 from finpile_pipelines.process_folder import temporary_files_inside
 from finpile_pipelines.runner.beam_parts import DATAFLOW_JOBS, is_tested
 from finpile_pipelines.runner.failures import explain
@@ -31,16 +32,17 @@ _ENDED = frozenset({3, 4, 5, 6, 8})
 _SYSTEM_BYTES = 20 << 30
 
 
-def worker_args(shard_bytes: int, part_bytes: int, cores: int = 4) -> list[str]:
+def worker_args(part_bytes: int, cores: int = 4) -> list[str]:
     """Beam's options for workers whose processes, each with one thread, hold one file each.
 
     Dataflow starts a process for each core; `--sdk_worker_parallelism` is read by the job servers of Spark and Flink.
 
-    `shard_bytes` and `part_bytes` are those of `Sizes`, bytes of text. Documents may be larger: they are never divided.
+    `part_bytes` is that of `Sizes`, bytes of text; shards of large corpora have 128 MiB. Documents may be larger: they
+    are never divided.
 
     Raises: ConfigError if no machine type has enough memory for each core.
     """
-    text_bytes = max(shard_bytes, part_bytes)
+    text_bytes = max(MOST_SHARD_BYTES, part_bytes)
     needed = PROCESS_BYTES + BYTES_PER_TEXT_BYTE * text_bytes
     machine = next((name for name, memory in _MACHINES if memory >= needed), None)
     if machine is None:

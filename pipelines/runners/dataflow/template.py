@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def build_command(config: str, output: str, root: str | None, beam_args: Sequence[str]) -> list[str]:
     """The command that the template's job runs; `beam_args` override the options of workers."""
     roots = [f"--root={root}"] if root else []
-    workers = worker_args(Sizes().shard_bytes, Sizes().part_bytes)
+    workers = worker_args(Sizes().part_bytes)
     return ["finpile", "build", config, "--output", output, *roots, "--runner", "dataflow", "--", *workers, *beam_args]
 
 
