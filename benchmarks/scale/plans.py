@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from finpile_pipelines.plan.inputs import SourceInput, measure_inputs, sample_inputs, scaled
+from finpile_pipelines.plan.inputs import SourceInput, find_sampled, scaled
 from finpile_pipelines.plan.memory import MARGIN
 from finpile_pipelines.plan.model import Plan, plan_build
 from finpile_pipelines.plan.rates import load_rates
@@ -27,7 +27,6 @@ from benchmarks.common.report import RESULTS, ROOT, Report, table
 from benchmarks.scale.measured_builds import WORKERS, Measured, command_peaks, measured_build
 from benchmarks.scale.rates import MIX
 from finpile.config import CorpusConfig, load_config
-from finpile.sources.readers.finding import list_inputs
 
 _FILINGS: dict[str, Any] = {
     "sources": [
@@ -81,12 +80,7 @@ def corpora(data: Path) -> Mapping[str, Mapping[str, Any]]:
 def planned(path: Path, workers: int) -> Plan:
     """The plan of a corpus file."""
     config = load_config(path)
-    return plan_build(config, _inputs(config), workers, load_rates())
-
-
-def _inputs(config: CorpusConfig) -> tuple[SourceInput, ...]:
-    files = [list_inputs(source, config.root) for source in config.sources]
-    return measure_inputs(config, files, load_rates(), sample_inputs(config, files))
+    return plan_build(config, find_sampled(config, load_rates()), workers, load_rates())
 
 
 def _large_rows(config: CorpusConfig, inputs: Sequence[SourceInput]) -> Iterator[list[str]]:
@@ -209,7 +203,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     report.add(
         "## 1 TB and 10 TB\n\nopen-finance as if its sources had this much text: a prediction of the model, not a run. "
         "Start-up of jobs and the network are not in it; exchanges and `.work` are on disks, so not compressed.",
-        table(_LARGE_HEAD, list(_large_rows(large, _inputs(large)))),
+        table(_LARGE_HEAD, list(_large_rows(large, find_sampled(large, load_rates())))),
     )
 
 

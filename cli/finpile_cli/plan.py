@@ -65,13 +65,11 @@ def plan_command(
     """
     console = Console(as_json)
     parsed = load(config, root)
-    from finpile_pipelines.plan.inputs import measure_inputs, sample_inputs, scaled
+    from finpile_pipelines.plan.inputs import find_sampled, scaled
     from finpile_pipelines.plan.limits import limits
     from finpile_pipelines.plan.memory import fitting_workers
     from finpile_pipelines.plan.model import plan_build
     from finpile_pipelines.plan.rates import load_rates
-
-    from finpile.sources.readers.finding import list_inputs
 
     rates, factors = load_rates(), None
     if measure:
@@ -80,8 +78,7 @@ def plan_command(
         console.line("measuring the stages on this machine: about 20 s, longer the first time")
         factors = factors_of(measure_machine(), rates.made_cpu_seconds)
         rates = rates.times(factors)
-    files = [list_inputs(source, parsed.root) for source in parsed.sources]
-    inputs = measure_inputs(parsed, files, rates, sample_inputs(parsed, files))
+    inputs = find_sampled(parsed, rates)
     if scale is not None:
         inputs = scaled(inputs, scale)
     count = workers or os.cpu_count() or 1

@@ -9,7 +9,7 @@ from operator import truediv
 from finpile.config import CorpusConfig, SourceConfig
 from finpile.sources.archives.archive import archive_kind
 from finpile.sources.bytes.compression import split_codecs
-from finpile.sources.readers.finding import InputFile
+from finpile.sources.readers.finding import InputFile, list_inputs
 from finpile.sources.readers.multistream import expected_ranges
 from finpile_pipelines.plan.byte_classes import ByteShares
 from finpile_pipelines.plan.rates import Rates
@@ -42,6 +42,15 @@ class SourceInput:
     """The rows of its documents, which are taken to have equal parts of its text."""
     has_templates: bool
     """Whether templates are counted among its documents."""
+
+
+def find_sampled(config: CorpusConfig, rates: Rates) -> tuple[SourceInput, ...]:
+    """The inputs of a corpus file, listed now, with a sample of each source.
+
+    Raises: InputError where a pattern matches nothing; StoreError if an object store does not answer.
+    """
+    files = [list_inputs(source, config.root) for source in config.sources]
+    return measure_inputs(config, files, rates, sample_inputs(config, files))
 
 
 def sample_inputs(config: CorpusConfig, inputs: Sequence[Sequence[InputFile]]) -> list[Sample | None]:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from finpile.config import CorpusConfig
 from finpile.errors import ConfigError
-from finpile.sources.readers.finding import list_inputs
-from finpile_pipelines.plan.inputs import SourceInput, measure_inputs, sample_inputs
+from finpile_pipelines.plan.inputs import SourceInput, find_sampled
 from finpile_pipelines.plan.model import plan_build
 from finpile_pipelines.plan.rates import Rates, load_rates
-from finpile_pipelines.stage import PAIRS_IN_MEMORY, Sizes
+from finpile_pipelines.stage import Sizes
 
 #: What a build may take beyond the plan: records and documents are not all alike.
 MARGIN = 1.25
@@ -34,13 +33,11 @@ def fit_build(config: CorpusConfig, workers: int, most_bytes: int) -> Fitted:
 
     Raises: ConfigError, with the memory that would do, if one worker would need more.
     """
-    files = [list_inputs(source, config.root) for source in config.sources]
     rates = load_rates()
-    inputs = measure_inputs(config, files, rates, sample_inputs(config, files))
-    pairs = int(most_bytes * _PAIRS_SHARE / _PAIR_BYTES)
-    return Fitted(
-        fitting_workers(config, inputs, workers, rates, most_bytes), Sizes(pairs_in_memory=min(PAIRS_IN_MEMORY, pairs))
-    )
+    number = fitting_workers(config, find_sampled(config, rates), workers, rates, most_bytes)
+    sizes = Sizes()
+    pairs = min(sizes.pairs_in_memory, int(most_bytes * _PAIRS_SHARE / _PAIR_BYTES))
+    return Fitted(number, replace(sizes, pairs_in_memory=pairs))
 
 
 def fitting_workers(
