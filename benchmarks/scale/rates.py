@@ -42,7 +42,7 @@ from scipy.optimize import lsq_linear
 
 from benchmarks.common.mix import Mix, read_mix, sample, write_jsonl
 from benchmarks.common.report import ROOT, cpu_model
-from benchmarks.scale.corpus import plan_corpus, write_corpus
+from benchmarks.scale.corpus import write_corpus
 from benchmarks.scale.measured_builds import WORKERS, Measured, command_peaks, measured_build
 from benchmarks.scale.sentences import read_material
 from finpile.config import NearConfig, load_config
@@ -184,20 +184,20 @@ def measure_memory(data: Path, folder: Path) -> dict[str, Any]:
 
     Workers are one, two and four, as threads or as processes; of the two steps the larger one counts.
     """
-    write_corpus(folder / "made", read_material(data), int(_MEMORY_MB * 1e6), 1, is_dated=True)
+    facts = write_corpus(folder / "made", read_material(data), int(_MEMORY_MB * 1e6), 1, is_dated=True)
     source = {"name": "Web", "dataset": "A", "format": "parquet", "clean": {"html": "never"}, "template_group": "host"}
     source["paths"] = ["made/documents/*.parquet"]
     tokenizer = {"tokenizer": {"vocab_size": 65536, "sample": "100 MB"}}
     dedup = {"dedup": {**_ALL_STAGES["dedup"], "templates": {}}}
-    evaluation = {"name": "BoolQ", "paths": [str(data / _EVALUATION["paths"][0])], "fields": ["query"]}
+    evaluation = {**_EVALUATION, "paths": [str(data / path) for path in _EVALUATION["paths"]]}
     config = {"name": "memory", "root": str(folder), "sources": [source], **_ALL_STAGES, **dedup, **tokenizer}
     config["contamination"] = {"sets": [evaluation]}
     path = folder / "memory.yaml"
     path.write_text(yaml.safe_dump(config))
     small = command_peaks(_SAMPLE, folder / "out-small", 1)
     peaks = {workers: command_peaks(path, folder / f"out-{workers}", workers) for workers in (1, 2, 4)}
-    text = plan_corpus(int(_MEMORY_MB * 1e6), 1).lengths.sum()
-    tasks = {"split": part_bytes_of(int(text)), "tokens": part_bytes_of(int(text))}
+    part_bytes = part_bytes_of(int(str(facts["text_bytes"])))
+    tasks = {"split": part_bytes, "tokens": part_bytes}
     found = {}
     for stage, one in peaks[1].items():
         two, four = peaks[2][stage], peaks[4][stage]

@@ -1,4 +1,4 @@
-"""`--memory`: how many workers of a build fit, what is refused, and that a build keeps to it."""
+"""`--memory`: how many workers of a build fit, what is refused, and what a build publishes."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_pairs_that_one_task_connects_fit_into_a_part_of_the_memory(sample: Corp
     assert fit_build(sample, 1, 1 << 30).sizes.pairs_in_memory == (1 << 30) // 400
 
 
-def test_a_build_keeps_to_its_memory_and_publishes_the_same(
+def test_a_refused_build_writes_nothing_and_one_that_fits_publishes_the_same(
     sample_config: Path, sample_build: Path, snapshot: Callable[[Path], dict[str, bytes]], tmp_path: Path
 ) -> None:
     refused = _invoke("build", sample_config, "-o", tmp_path / "out", "--memory", "1MiB")
