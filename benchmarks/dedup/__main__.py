@@ -3,11 +3,10 @@
     python -m benchmarks.dedup DATA [PART ...] [options]
 
 DATA is the folder that holds the archives (see common/pinned_corpus.py and common/mix.py). Without a part,
-all run. Writes results/<date>_dedup.md, or <date>_dedup_PART_... if only some run.
+all run. Whole programs, from files to files, are compared by `benchmarks.dedup.scoreboard`. Writes results/<date>_dedup.md, or <date>_dedup_PART_... if only some run.
 
     minhash      from text to signature on one thread: datasketch, rensa; and which similar pairs the signatures find
     substrings   repeated windows of bytes on one thread: pydivsufsort; and whether the same bytes go
-    end_to_end   near duplicates from files to files on two workers: datatrove, text-dedup; cost, and what each removed
     growth       FinPile alone, 1x to 16x the data: time per byte, memory, exchanged bytes
 
 Each peer has a virtual environment of its own, made with pip below --venvs on first use from the pins in peers/
@@ -25,18 +24,15 @@ import numpy as np
 
 from benchmarks.common.mix import Mix, read_mix, sample
 from benchmarks.common.report import RESULTS, Report, say
-from benchmarks.dedup.end_to_end import compare_end_to_end
 from benchmarks.dedup.growth import SIZES_MB, measure_growth
 from benchmarks.dedup.minhash import compare_minhash
-from benchmarks.dedup.quality import LEAST_JACCARD, compare_quality
 from benchmarks.dedup.substrings import PEER, compare_substrings
-from benchmarks.dedup.truth import SimilarPairs, shingles_of, similar_pairs
+from benchmarks.dedup.truth import LEAST_JACCARD, SimilarPairs, shingles_of, similar_pairs
 from benchmarks.dedup.venvs import Venv, describe, prepare
 
 PEERS = {
     "minhash": ("datasketch", "rensa"),
     "substrings": (PEER,),
-    "end_to_end": ("datatrove", "text-dedup"),
     "growth": (),
 }
 PACKAGES = ("numpy", "numba", "pyarrow", "apache-beam", "rapidfuzz")
@@ -66,18 +62,14 @@ def main() -> None:
 def _measure(
     report: Report, parts: list[str], mix: Mix, venvs: dict[str, Venv], arguments: argparse.Namespace, folder: Path
 ) -> None:
-    truth = _truth(mix) if {"minhash", "end_to_end"} & set(parts) else None
-    if "minhash" in parts and truth is not None:
+    if "minhash" in parts:
+        truth = _truth(mix)
         similar = np.unique(truth.pairs[truth.jaccard >= _SIMILAR])
         texts = sample(mix, arguments.megabytes, also=similar.tolist())
         report.add(compare_minhash(texts, arguments.rounds, venvs, folder / "minhash"))
     if "substrings" in parts:
         texts = sample(mix, arguments.megabytes)
         report.add(compare_substrings(texts, arguments.rounds, venvs, folder / "substrings"))
-    if "end_to_end" in parts and truth is not None:
-        section, outcomes = compare_end_to_end(mix, arguments.runs, venvs, folder / "end_to_end")
-        report.add(section)
-        report.add(compare_quality(mix, outcomes, truth))
     if "growth" in parts:
         report.add(measure_growth(mix, arguments.sizes, folder / "growth"))
 
@@ -97,7 +89,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--megabytes", type=float, default=16, help="of text for minhash and substrings")
     parser.add_argument("--corpus-megabytes", type=float, help="take about so much of the corpus, not all")
     parser.add_argument("--rounds", type=int, default=5, help="of minhash and substrings")
-    parser.add_argument("--runs", type=int, default=1, help="end to end")
     parser.add_argument("--sizes", type=float, nargs="+", default=list(SIZES_MB), help="megabytes of text for growth")
     parser.add_argument("--results", type=Path, default=RESULTS, help="where to write")
     arguments = parser.parse_args()

@@ -84,7 +84,9 @@ def built(clones: Path, name: str) -> Path:
     return found
 
 
-def _ours(*options: str) -> Callable[[Programs, Path, Path], Command]:
+def finpile_command(*options: str) -> Callable[[Programs, Path, Path], Command]:
+    """`finpile dedup` with these options."""
+
     def command(programs: Programs, inputs: Path, out: Path) -> Command:
         run: Command = [programs.python, "-m", "finpile_cli", "dedup", inputs, "-o", out, "--workers", str(WORKERS)]
         return [*run, *options]
@@ -191,7 +193,7 @@ _AS_LEE = (*_SUBSTRING, "--substring-keep", "none", "--substring-snap", "none")
 
 #: By kind, ours first. Settings of others are those of their documentation.
 CONTENDERS: Sequence[Contender] = (
-    Contender(name="FinPile", kind="exact", command=_ours("--near", "none"), kept=_kept_by_us),
+    Contender(name="FinPile", kind="exact", command=finpile_command("--near", "none"), kept=_kept_by_us),
     Contender(
         name="duplodocus",
         kind="exact",
@@ -199,7 +201,7 @@ CONTENDERS: Sequence[Contender] = (
         command=_duplodocus("exact-dedup-memory"),
         kept=_kept_lines("kept"),
     ),
-    Contender(name="FinPile", kind="near", command=_ours(), kept=_kept_by_us),
+    Contender(name="FinPile", kind="near", command=finpile_command(), kept=_kept_by_us),
     Contender(
         name="FinPile, 5 words, 26 x 11", kind="near", command=_ours_as(5, 26, 11), kept=_kept_by_us, most_gb=1.5
     ),
@@ -256,11 +258,11 @@ CONTENDERS: Sequence[Contender] = (
         kept=_kept_lines("kept"),
         most_gb=0.5,
     ),
-    Contender(name="FinPile", kind="substring", command=_ours(*_AS_LEE), cut_bytes=_cut_by_us),
+    Contender(name="FinPile", kind="substring", command=finpile_command(*_AS_LEE), cut_bytes=_cut_by_us),
     Contender(
         name="FinPile, first copies stay, whole words",
         kind="substring",
-        command=_ours(*_SUBSTRING),
+        command=finpile_command(*_SUBSTRING),
         cut_bytes=_cut_by_us,
         most_gb=1.5,
     ),

@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.common.measure import PeerFailedError, TreeCost, run_tree
 from benchmarks.common.mix import Mix, sample, write_jsonl
 from benchmarks.common.report import say, table
-from benchmarks.dedup.end_to_end import NUM_WORKERS, finpile_command
+from benchmarks.dedup.contenders import WORKERS, Programs, finpile_command
 
 SIZES_MB = (5.0, 10.0, 20.0, 40.0, 80.0)
 #: Files in which the corpus comes: more than workers, so that none waits for the other.
@@ -43,7 +43,7 @@ def measure_growth(mix: Mix, sizes_mb: Sequence[float], folder: Path) -> str:
                 continue
             rows.append([name, *_cells(size, cost, before)])
             before = size, cost
-    return f"## Growth\n\n{_ABOUT.format(workers=NUM_WORKERS)}\n\n{table(_HEAD, rows)}"
+    return f"## Growth\n\n{_ABOUT.format(workers=WORKERS)}\n\n{table(_HEAD, rows)}"
 
 
 _HEAD = (
@@ -64,7 +64,7 @@ def _run(mix: Mix, name: str, folder: Path) -> TreeCost:
     shutil.rmtree(folder, ignore_errors=True)
     files = [folder / f"in/{number:05}.jsonl.zst" for number in range(_NUM_FILES)]
     write_jsonl(mix, files)
-    command = finpile_command(*_OPTIONS[name])(Path(sys.executable), files, folder / "out")
+    command = finpile_command(*_OPTIONS[name])(Programs(Path(sys.executable), {}), folder / "in", folder / "out")
     return run_tree(command, folder / "log.txt", watched=folder / "out")
 
 

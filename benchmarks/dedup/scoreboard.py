@@ -33,8 +33,7 @@ from benchmarks.common.measure import PeerFailedError, run_tree
 from benchmarks.common.mix import Mix, read_mix, write_jsonl
 from benchmarks.common.report import RESULTS, Report, say, table
 from benchmarks.dedup.contenders import CLONES, CONTENDERS, VENVS, Contender, Programs, built
-from benchmarks.dedup.quality import LEAST_JACCARD
-from benchmarks.dedup.truth import Pairs, SimilarPairs, edited_pairs, shingles_of, similar_pairs
+from benchmarks.dedup.truth import LEAST_JACCARD, Pairs, SimilarPairs, edited_pairs, shingles_of, similar_pairs
 from benchmarks.dedup.venvs import Venv, pinned_version, prepare
 from benchmarks.scale.run import corpus_of
 

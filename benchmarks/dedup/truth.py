@@ -21,6 +21,8 @@ Pairs: TypeAlias = _I64
 
 #: A shingle of more documents brings none of them together; pairs that have only such in common are not looked for.
 MAX_DOCUMENTS = 128
+#: Benchmarks look for pairs from this exact Jaccard similarity on.
+LEAST_JACCARD = 0.2
 
 _NGRAM = 5
 _WORD = re.compile(r"\w+")

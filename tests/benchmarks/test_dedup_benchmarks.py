@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import random
-import struct
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -28,7 +26,7 @@ def test_a_part_of_deduplication_that_is_not_there_is_refused_by_name(tmp_path: 
     command = [sys.executable, "-m", "benchmarks.dedup", str(tmp_path), "minhas"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "no part is called minhas: expected minhash, substrings, end_to_end, growth" in done.stderr
+    assert "no part is called minhas: expected minhash, substrings, growth" in done.stderr
 
 
 def test_the_mix_is_bodies_speeches_tex_and_logs(tmp_path: Path, modules: None, write_archive: WriteArchive) -> None:
@@ -61,49 +59,6 @@ def test_similar_pairs_are_those_of_brute_force(modules: None, text: Text) -> No
     }
     assert dict(zip(map(tuple, found.pairs.tolist()), found.jaccard.tolist(), strict=True)) == every
     assert 20 < len(every) < 120 * 119 / 2
-
-
-def test_quality_counts_false_removals_and_remaining_duplicates(modules: None, tables: Tables) -> None:
-    quality, corpus = import_module("benchmarks.dedup.quality"), import_module("benchmarks.common.mix")
-    truth = import_module("benchmarks.dedup.truth")
-    words = [f"w{number}" for number in range(20)]
-    texts = [" ".join(words), " ".join([*words[:-1], "7"]), " ".join([*words[:-1], "8"]), "another text", "8"]
-    mix = corpus.Mix(ids=list("abcde"), texts=texts)
-    pairs = truth.similar_pairs(texts, quality.LEAST_JACCARD, truth.shingles_of)
-    outcome = quality.Outcome(copy_of={3: 0, 1: 0}, num_kept=3)
-    section = quality.compare_quality(mix, {"tool": outcome, "none": quality.Outcome(copy_of={}, num_kept=5)}, pairs)
-    rows = tables(section)["tool"]
-    # Of 17 distinct shingles 15 are shared, J = 15/17; a, b, c are pairwise 19/20 similar, with different numbers.
-    assert rows == [["tool", "2", "1", "1", "1", "1", "0"], ["none", "0", "0", "0", "0", "3", "0"]]
-
-
-def test_clusters_of_peers_are_read_from_their_output(tmp_path: Path, modules: None) -> None:
-    tools, corpus = import_module("benchmarks.dedup.end_to_end"), import_module("benchmarks.common.mix")
-    mix = corpus.Mix(ids=list("abcdefg"), texts=list("abcdefg"))
-    corpus.write_jsonl(mix, [tmp_path / "0.jsonl", tmp_path / "1.jsonl.zst"])
-    assert [json.loads(line)["id"] for line in (tmp_path / "0.jsonl").read_text().splitlines()] == list("aceg")
-    (tmp_path / "clusters").mkdir()  # a, d and g are one cluster, of which d is kept; b and c another
-    (tmp_path / "clusters/000000.clusters").write_bytes(struct.pack("<6I", 0, 5, 1, 6, 3, 5))
-    (tmp_path / "clusters/000001.clusters").write_bytes(struct.pack("<4I", 0, 6, 1, 5))
-    (tmp_path / "clusters/000000.remove").write_bytes(struct.pack("<3I", 0, 1, 3))
-    found = tools.datatrove_outcome(tmp_path, mix)
-    assert (dict(found.copy_of), found.num_kept) == ({0: 3, 6: 3, 2: 1}, 4)
-    (tmp_path / "clusters.json").write_text(json.dumps({"0": 5, "3": 5, "5": 5, "1": 1}))
-    found = tools.text_dedup_outcome(tmp_path, mix)
-    assert (dict(found.copy_of), found.num_kept) == ({0: 3, 6: 3}, 5)
-
-
-def test_a_tool_that_fails_end_to_end_stops_no_other(
-    tmp_path: Path, modules: None, monkeypatch: pytest.MonkeyPatch, tables: Tables
-) -> None:
-    tools, corpus = import_module("benchmarks.dedup.end_to_end"), import_module("benchmarks.common.mix")
-    good = tools.Tool(name="good", command=lambda python, *_: [python, "-c", ""], outcome=tools.datatrove_outcome)
-    bad = tools.Tool(name="bad", command=lambda python, *_: [python, "-c", "exit('no luck')"], outcome=None)
-    monkeypatch.setattr(tools, "TOOLS", (bad, good))
-    section, outcomes = tools.compare_end_to_end(corpus.Mix(ids=["a"], texts=["b"]), 2, {}, tmp_path)
-    assert [(row[0], row[-1]) for row in tables(section)["tool"]] == [("good", "1")]
-    assert "bad failed: exit status 1: no luck" in section
-    assert list(outcomes) == ["good"]
 
 
 @pytest.mark.parametrize("texts", [["aaaaaaa", "aaa"], ["abcabcab", "cabca", ""], ["xabcdy", "zabcd", "abcd", "abc"]])
@@ -200,28 +155,15 @@ def test_a_peer_that_cannot_be_installed_is_reported_and_an_installed_one_is_use
 
 
 @pytest.mark.slow
-def test_growth_and_outcomes_of_finpile_dedup_are_read(
-    data: Path, tmp_path: Path, modules: None, tables: Tables, text: Text
-) -> None:
-    tools, corpus = import_module("benchmarks.dedup.end_to_end"), import_module("benchmarks.common.mix")
-    measure, growth = import_module("benchmarks.common.measure"), import_module("benchmarks.dedup.growth")
+def test_growth_of_finpile_dedup_is_read(data: Path, tmp_path: Path, modules: None, tables: Tables, text: Text) -> None:
+    corpus, growth = import_module("benchmarks.common.mix"), import_module("benchmarks.dedup.growth")
     texts = [text(number) for number in range(30)]
     mix = corpus.Mix(
         ids=[f"IRC-{number}" for number in range(33)], texts=[*texts, texts[3], texts[3] + " end", texts[7]]
     )
-    files = [tmp_path / "in/0.jsonl.zst", tmp_path / "in/1.jsonl.zst"]
-    corpus.write_jsonl(mix, files)
-    command = tools.OURS.command(Path(sys.executable), files, tmp_path / "out")
-    cost = measure.run_tree(command, tmp_path / "log.txt", watched=tmp_path / "out")
-    assert cost.cpu_seconds > 0
-    found = tools.finpile_outcome(tmp_path / "out", mix)
-    sets = [
-        {kept, *(dropped for dropped, copy in found.copy_of.items() if copy == kept)} for kept in found.copy_of.values()
-    ]
-    assert sorted(map(sorted, {frozenset(each) for each in sets})) == [[3, 30, 31], [7, 32]]
-    assert found.num_kept == 30
     rows = tables(growth.measure_growth(mix, [0.01, 1.0], tmp_path / "growth"))["what"]
     assert [row[0] for row in rows] == ["near fast"] * 2 + ["substrings of 200 bytes"] * 2
+    assert all(float(row[3]) > 0 for row in rows)
 
 
 def _edited(number: int, text: Text) -> str:

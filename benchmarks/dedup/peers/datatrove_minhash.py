@@ -2,8 +2,7 @@
 
 python datatrove_minhash.py IN_FOLDER OUT_FOLDER NUM_TASKS
 
-A task reads one file of IN_FOLDER. Beside what it keeps (OUT_FOLDER/kept) it writes the clusters it found, by the
-number of the task and of the document in the task's file.
+A task reads one file of IN_FOLDER. What it keeps is in OUT_FOLDER/kept.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from datatrove.pipeline.writers import JsonlWriter
 def main() -> None:
     """Runs the stages, one after another."""
     source, out, num_tasks = sys.argv[1], sys.argv[2], int(sys.argv[3])
-    clusters = MinhashDedupCluster(f"{out}/buckets", f"{out}/clusters", save_cluster_id=True)
+    clusters = MinhashDedupCluster(f"{out}/buckets", f"{out}/clusters")
     stages = [
         ([JsonlReader(source), MinhashDedupSignature(f"{out}/signatures")], num_tasks),
         ([MinhashDedupBuckets(f"{out}/signatures", f"{out}/buckets")], MinhashConfig().num_buckets),
