@@ -3,7 +3,8 @@
     python -m benchmarks.dedup DATA [PART ...] [options]
 
 DATA is the folder that holds the archives (see common/pinned_corpus.py and common/mix.py). Without a part,
-all run. Whole programs, from files to files, are compared by `benchmarks.dedup.scoreboard`. Writes results/<date>_dedup.md, or <date>_dedup_PART_... if only some run.
+all run. `benchmarks.dedup.scoreboard` compares whole programs, from files to files. Writes
+results/<date>_dedup.md, or <date>_dedup_PART_... if only some run.
 
     minhash      from text to signature on one thread: datasketch, rensa; and which similar pairs the signatures find
     substrings   repeated windows of bytes on one thread: pydivsufsort; and whether the same bytes go
