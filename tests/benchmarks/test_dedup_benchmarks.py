@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import subprocess
 import sys
@@ -45,6 +46,13 @@ def test_the_mix_is_bodies_speeches_tex_and_logs(tmp_path: Path, modules: None, 
         "IRC-00000": "hi",
     }
     assert mix.num_bytes == sum(len(text.encode()) for text in mix.texts)
+
+
+def test_documents_of_a_mix_go_to_files_in_turn(tmp_path: Path, modules: None) -> None:
+    corpus = import_module("benchmarks.common.mix")
+    corpus.write_jsonl(corpus.Mix(ids=list("abcde"), texts=list("vwxyz")), [tmp_path / "0.jsonl", tmp_path / "1.jsonl"])
+    lines = [(tmp_path / f"{number}.jsonl").read_text().splitlines() for number in range(2)]
+    assert [[json.loads(line)["id"] for line in each] for each in lines] == [list("ace"), list("bd")]
 
 
 def test_similar_pairs_are_those_of_brute_force(modules: None, text: Text) -> None:
@@ -140,8 +148,10 @@ def test_a_peer_that_cannot_be_installed_is_reported_and_an_installed_one_is_use
     tmp_path: Path, modules: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     venvs, dedup = import_module("benchmarks.dedup.venvs"), import_module("benchmarks.dedup.__main__")
-    pinned = {name: venvs.pinned_version(name) for names in dedup.PEERS.values() for name in names}
-    assert set(pinned) == {"datasketch", "rensa", "pydivsufsort", "datatrove", "text-dedup"}
+    whole_programs = import_module("benchmarks.dedup.contenders").VENVS
+    pinned = {name: venvs.pinned_version(name) for names in [*dedup.PEERS.values(), whole_programs] for name in names}
+    parts = {"datasketch", "rensa", "pydivsufsort"}
+    assert set(pinned) == parts | {"datatrove", "text-dedup", "py-data-juicer", "dolma"}
     monkeypatch.setattr(venvs, "SCRIPTS", tmp_path)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     for name in ("there", "absent"):
