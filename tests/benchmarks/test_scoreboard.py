@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -83,3 +84,32 @@ def test_each_program_has_a_setting_and_every_kind_begins_with_ours(modules: Non
     assert peers == {*contenders.CLONES, *contenders.VENVS}
     scripts = import_module("benchmarks.dedup.venvs").SCRIPTS
     assert all((scripts / f"{name}.txt").is_file() for name in contenders.VENVS)
+
+
+def test_a_program_that_fails_is_named_and_stops_no_other(
+    modules: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    board, contenders = import_module("benchmarks.dedup.scoreboard"), import_module("benchmarks.dedup.contenders")
+    codes = {"bad": "exit('no luck')", "good": "", "absent": ""}
+    tried = [
+        contenders.Contender(
+            name=name,
+            kind="exact",
+            command=lambda programs, inputs, out, code=code: [programs.python, "-c", code],
+            kept=lambda out: iter([0]),
+            peer="bff" if name == "absent" else "",
+        )
+        for name, code in codes.items()
+    ]
+    monkeypatch.setattr(board, "CONTENDERS", tried)
+    programs = contenders.Programs(Path(sys.executable), {})
+    judge = board.PlantedJudge(2, 1000, pa.table({"document": [1], "kind": ["exact"], "source": [0]}))
+    for contender in tried:
+        board._measure(contender, "1", tmp_path, judge, programs, {"bff": "no cargo"}, tmp_path)
+    runs = [json.loads(path.read_text()) for path in sorted(tmp_path.glob("board-*.json"))]
+    assert [(run["name"], run.get("problem")) for run in runs] == [
+        ("bad", "exit status 1: no luck"),
+        ("good", None),
+        ("absent", "no cargo"),
+    ]
+    assert [row[-1] for row in board._rows(runs)] == ["", "1 of 1", ""]
