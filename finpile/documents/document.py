@@ -104,7 +104,7 @@ def digest_bits(digests: pa.ChunkedArray | pa.Array) -> npt.NDArray[np.uint64]:
     return data[chunk.offset : chunk.offset + len(chunk), 0].astype(np.uint64)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)  # a frozen one takes three times as long to make, for each record
 class RawDocument:
     """A record as read: its text without cleaning, and the metadata of its format."""
 
@@ -146,7 +146,7 @@ _META = json.JSONEncoder(sort_keys=True, ensure_ascii=False)
 
 
 def _meta(document: RawDocument) -> str:
-    return _META.encode(document.meta)
+    return _META.encode(document.meta) if document.meta else "{}"
 
 
 #: Columns of which documents give the values, in the order in which the builder collects them.
@@ -168,31 +168,32 @@ class DocumentBuilder:
     def __init__(self, dataset: str, source: str) -> None:
         self._dataset = dataset
         self._source = source
-        # Lists of values, not of documents: the garbage collector would visit each of these again and again.
-        self._columns: dict[str, list[Any]] = {name: [] for name in _COLLECTED}
+        # Values, not documents: of tuples of values without references, the garbage collector visits none twice.
+        self._rows: list[tuple[Any, ...]] = []
         self.size_bytes = 0
 
     def __len__(self) -> int:
-        return len(self._columns["text"])
+        return len(self._rows)
 
     def append(self, document: RawDocument) -> None:
         """Adds one document."""
         text, source = document.text, document.row or self._source
-        values = (
+        row = (
             document_id(source, document.locator), source, text, _utc(document.timestamp), document.timestamp_origin,
             document.locator, document.url, document.title, document.license, _meta(document), document.media_type,
             document.raw_timestamp,
         )  # fmt: skip
-        for column, value in zip(self._columns.values(), values, strict=True):
-            column.append(value)
+        self._rows.append(row)
         self.size_bytes += len(text) if text.isascii() else len(text.encode())
 
     def flush(self) -> pa.RecordBatch:
         """The documents collected so far as a batch of `RAW_SCHEMA`; the builder is empty afterwards."""
-        size, columns = len(self), self._columns
-        self._columns, self.size_bytes = {name: [] for name in _COLLECTED}, 0
+        size = len(self)
+        columns = zip(*self._rows, strict=True) if size else [()] * len(_COLLECTED)
+        named = dict(zip(_COLLECTED, columns, strict=True))
+        self._rows, self.size_bytes = [], 0
         same = {"dataset": [self._dataset] * size, "num_copies": [1] * size}
-        return pa.RecordBatch.from_pydict({**columns, **same}, schema=RAW_SCHEMA)
+        return pa.RecordBatch.from_pydict({**named, **same}, schema=RAW_SCHEMA)
 
 
 def text_views(batch: pa.RecordBatch | pa.Table, column: str = "text") -> Iterator[memoryview]:
@@ -256,6 +257,6 @@ def text_arrays(texts: pa.RecordBatch | pa.Table | pa.Array | pa.ChunkedArray) -
 
 def _utc(moment: datetime | None) -> datetime | None:
     """The moment in UTC; a naive moment is read as UTC."""
-    if moment is None:
-        return None
+    if moment is None or moment.tzinfo is UTC:
+        return moment
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

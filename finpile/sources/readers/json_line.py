@@ -24,7 +24,7 @@ def parse_line(line: bytes, encodings: Sequence[str] = UTF8) -> Any:
     text, _ = decode(line, encodings)
     try:
         value = _DECODER.decode(text)
-        is_deep = _is_deep(value)
+        is_deep = text.count("{") + text.count("[") > MAX_DEPTH and _is_deep(value)
     except RecursionError:
         is_deep = True
     if is_deep:

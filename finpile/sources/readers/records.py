@@ -49,20 +49,24 @@ def to_document(
     The record is consumed: values that no field takes become `meta`, and so do the keys of an object called `meta`. The
     row holds `raw`, the record's bytes.
     """
-    is_composed = is_template(keys["text"])
-    found = {
-        target: None if is_composed and target == "text" else _Place.find(record, key) for target, key in keys.items()
-    }
-    values = {target: None if place is None else place.value for target, place in found.items()}
-    text: Any = values["text"]
+    template = parse_template(keys["text"]) if is_template(keys["text"]) else None
+    found: dict[str, Path] = {}
+    values: dict[str, Any] = {}
+    for target, key in keys.items():
+        if key in record:  # nearly always; a key that has dots of its own wins
+            found[target], values[target] = [(record, key)], record[key]
+        elif "." in key and (path := next(paths(record, key), None)):
+            found[target], values[target] = path, path[-1][0][path[-1][1]]
+    text: Any = values.get("text")
     seen: set[str] = set()
-    if is_composed:
-        template = parse_template(keys["text"])
+    parts: list[Path] = []
+    if template is not None:
         try:
             text = template.render(record, seen)
         except (TypeError, RecursionError) as error:
             return removal(source, locator, "wrong_type", str(error), raw)
-        parts = [_Place.find(record, name) for name in template.names]
+        parts = [path for name in template.names if (path := next(paths(record, name), None))]
+        found = {**found, "text": []}
     if isinstance(text, bytes):
         raw = raw or text
         try:
@@ -71,16 +75,15 @@ def to_document(
             return removal(source, locator, "undecodable", str(error), raw)
     if fault := _fault(text, keys["text"]):
         return removal(source, locator, *fault, raw or _bytes_of(text))
-    moment = values["timestamp"]
+    moment = values.get("timestamp")
     written = _written(moment)
     reading = _reading(moment, written)
-    for target, place in found.items():
-        if place is not None and (target in ("text", "timestamp") or isinstance(place.value, _SIMPLE)):
-            place.remove()
-    for place in parts if is_composed else ():
-        if place is not None:
-            place.remove()
-    meta = _flat(_plain(record))
+    for target, path in found.items():
+        if target in ("text", "timestamp") or isinstance(values[target], _SIMPLE):
+            _remove(path)
+    for path in parts:
+        _remove(path)
+    meta = _flat(_plain_fields(record))
     if reading.moment is None and written is None and moment is not None:
         meta["unreadable_timestamp"] = _plain(moment)
     if reading.precision != "second":
@@ -91,13 +94,10 @@ def to_document(
         timestamp=reading.moment,
         timestamp_origin="none" if reading.moment is None else "field",
         raw_timestamp=written,
-        fields_found=(
-            *(target for target, place in found.items() if place is not None or (is_composed and target == "text")),
-            *map(in_template, seen),
-        ),
-        url=_string(values["url"]),
-        title=_string(values["title"]),
-        license=_string(values["license"]),
+        fields_found=(*found, *map(in_template, seen)),
+        url=_string(values.get("url")),
+        title=_string(values.get("title")),
+        license=_string(values.get("license")),
         meta=meta,
     )
 
@@ -121,30 +121,12 @@ def _flat(record: dict[str, Any]) -> dict[str, Any]:
     return {**once, **fields, **({META: twice} if twice else {})}
 
 
-class _Place:
-    """The place of a key in nested objects."""
-
-    __slots__ = ("_key", "_parents", "value")
-
-    def __init__(self, parents: Path) -> None:
-        self._parents = parents
-        holder, self._key = parents[-1]
-        self.value = holder[self._key]
-
-    @classmethod
-    def find(cls, record: dict[str, Any], key: str) -> _Place | None:
-        """A key that has dots of its own wins over one that dots reach into objects for."""
-        if key in record:  # nearly always; spares the search
-            return cls([(record, key)])
-        path = next(paths(record, key), None) if "." in key else None
-        return None if path is None else cls(path)
-
-    def remove(self) -> None:
-        """Takes the value out, and the objects that are empty then."""
-        for holder, key in reversed(self._parents):
-            holder.pop(key, None)
-            if holder:
-                break
+def _remove(path: Path) -> None:
+    """Takes the value at the end of a path out, and the objects that are empty then."""
+    for holder, key in reversed(path):
+        holder.pop(key, None)
+        if holder:
+            break
 
 
 def _fault(text: Any, key: str) -> tuple[str, str] | None:
@@ -165,6 +147,8 @@ def _bytes_of(text: Any) -> bytes:
 
 def _written(value: Any) -> str | None:
     """A date field's value as text, if a source's `date_format` could read it."""
+    if type(value) is str and len(value) <= _MAX_WRITTEN and value.isascii():
+        return value
     if isinstance(value, bool) or not isinstance(value, _SIMPLE):
         return None
     if isinstance(value, float) and value.is_integer():  # as other tables write it: 2022.0 is a year, 1.6e9 an epoch
@@ -180,9 +164,21 @@ def _reading(value: Any, written: str | None) -> timestamps.Reading:
 
 
 def _string(value: Any) -> str | None:
+    if type(value) is str and value.isascii():
+        return value or None
     if isinstance(value, bool) or not isinstance(value, _SIMPLE) or value == "":
         return None
     return spell_surrogates(value) if isinstance(value, str) else str(value)
+
+
+def _plain_fields(fields: dict[Any, Any]) -> dict[str, Any]:
+    """The fields in JSON's types."""
+    return {
+        key if type(key) is str and key.isascii() else spell_surrogates(str(key)): value
+        if value is None or type(value) is int or (type(value) is str and value.isascii())
+        else _plain(value)
+        for key, value in fields.items()
+    }
 
 
 def _plain(value: Any) -> Any:
@@ -190,7 +186,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, str):
         return spell_surrogates(value)
     if isinstance(value, dict):
-        return {spell_surrogates(str(key)): _plain(entry) for key, entry in value.items()}
+        return _plain_fields(value)
     if isinstance(value, (list, tuple)):
         return [_plain(entry) for entry in value]
     if isinstance(value, float):

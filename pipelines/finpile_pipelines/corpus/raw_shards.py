@@ -64,8 +64,7 @@ class ShardWriter:
         self._shard_bytes = shard_bytes
         self._held_bytes = 0
         self._num_shards = 0
-        self._reported = (0, 0)
-        self._all = (0, 0)
+        self._unreported = [0, 0]
         self.rows: dict[str | None, RowShards] = {}
         self.evidence = FieldEvidence()
 
@@ -79,8 +78,9 @@ class ShardWriter:
         row.text_bytes += added
         row.held_bytes += added
         self._held_bytes += added
-        self._all = (self._all[0] + 1, self._all[1] + added)
-        if self._all[0] % _REPORT_EVERY == 0:
+        self._unreported[0] += 1
+        self._unreported[1] += added
+        if self._unreported[0] == _REPORT_EVERY:
             self._report()
         if row.builder.size_bytes >= _BATCH_BYTES:
             row.batches.append(row.builder.flush())
@@ -116,6 +116,5 @@ class ShardWriter:
         self._num_shards += 1
 
     def _report(self) -> None:
-        documents, size = self._all
-        report_progress(documents - self._reported[0], size - self._reported[1])
-        self._reported = self._all
+        report_progress(*self._unreported)
+        self._unreported = [0, 0]
