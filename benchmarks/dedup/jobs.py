@@ -13,7 +13,6 @@ processes, looked at every 40 ms. On a busy machine, compare CPU seconds and rat
 from __future__ import annotations
 
 import argparse
-import os
 import resource
 import sys
 import tempfile
@@ -22,11 +21,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from benchmarks.common.checkouts import environment_of
 from benchmarks.common.measure import run_tree
 from benchmarks.common.mix import read_mix, write_jsonl
 from benchmarks.common.report import RESULTS, Report, table
 
-_IMPORT_PATHS = ("", "pipelines", "tokenizer", "cli")
 #: Runs the command line and prints the number of its pipelines last.
 _PROGRAM = """
 import atexit, sys
@@ -85,11 +84,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _run(checkout: Path, arguments: Sequence[object], log: Path) -> Cost:
     """Raises: PeerFailedError if the run fails."""
-    paths = os.pathsep.join(str(checkout.resolve() / path) for path in _IMPORT_PATHS)
     command = [sys.executable, "-c", _PROGRAM, "dedup", *map(str, arguments)]
     before = _children_cpu_seconds()
-    environment = {"PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": ""}
-    seen = run_tree(command, log, env=environment, look_seconds=_LOOK_SECONDS)
+    seen = run_tree(command, log, env=environment_of(checkout), look_seconds=_LOOK_SECONDS)
     return Cost(
         num_pipelines=int(log.read_text().split()[-1]),
         wall_seconds=seen.wall_seconds,

@@ -26,11 +26,10 @@ from statistics import median
 
 import psutil
 
+from benchmarks.common.checkouts import FINPILE, environment_of
 from benchmarks.common.mix import read_mix, write_jsonl
 from benchmarks.common.report import RESULTS, Report, say, table
 
-_IMPORT_PATHS = ("", "pipelines", "tokenizer", "cli")
-_PROGRAM = "from finpile_cli.main import main; main()"
 _SETTINGS = {"exact alone": ("--near", "none"), "near fast": ()}
 _LOOK_SECONDS = 0.04
 
@@ -73,13 +72,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _run(checkout: Path, arguments: Sequence[object], log: Path) -> Cost:
     """Raises: SystemExit if the run fails."""
-    paths = os.pathsep.join(str(checkout.resolve() / path) for path in _IMPORT_PATHS)
-    environment = {**os.environ, "PYTHONPATH": paths}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     before, resident, proportional = _children_cpu_seconds(), 0, 0
     with log.open("w") as output:
-        command = [sys.executable, "-c", _PROGRAM, *map(str, arguments)]
-        process = subprocess.Popen(command, stdout=output, stderr=output, env=environment, cwd=checkout)
+        command = [sys.executable, "-c", FINPILE, *map(str, arguments)]
+        process = subprocess.Popen(command, stdout=output, stderr=output, env=environment_of(checkout), cwd=checkout)
         while process.poll() is None:
             found = _memory(process.pid)
             resident, proportional = max(resident, found[0]), max(proportional, found[1])

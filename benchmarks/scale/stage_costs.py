@@ -1,32 +1,39 @@
 """CPU seconds of each stage of a build for each GB of text, for one or more checkouts that take turns.
 
     python -m benchmarks.scale.stage_costs DATA FOLDER [CHECKOUT ...] [--gigabytes 0.3] [--rounds 3] [--workers 1]
+    python -m benchmarks.scale.stage_costs DATA FOLDER [CHECKOUT ...] --records 100000 --format jsonl
 
-Each checkout has an environment of its own (CHECKOUT/.venv/bin/finpile); without arguments this checkout is measured.
-The corpus is that of `benchmarks.scale.run` in FOLDER, built with `dedup: {exact: true, near: fast}`. Every round
-builds it once with each checkout, into a new folder; a build of a few MB before the first round compiles the kernels.
-The first checkout is the base of the comparison. Times are those of the records of stages: all processes, user and
-system time, with what a stage takes to start. A second table has operations on text, each alone on one
-thread.
+All checkouts run in the environment of this one, with their own modules first on the path; without arguments this
+checkout is measured. The corpus is that of `benchmarks.scale.run` in FOLDER, built with `dedup: {exact: true, near:
+fast}`. With `--records` it has so many records of 500 characters of text with date, title and address, for which the
+cost of a record counts and not that of its text: microseconds a record, without a tokenizer. Every round builds it once
+with each checkout, into a new folder; a small build before the first round compiles the kernels. The first checkout is
+the base of the comparison. Times are those of the records of stages: all processes, user and system time, with what a
+stage takes to start. A second table has operations on text, each alone on one thread.
 """
 
 from __future__ import annotations
 
 import argparse
 import io
+import itertools
 import json
 import shutil
 import statistics
 import subprocess
+import sys
 import time
 import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
+from benchmarks.common.checkouts import FINPILE, environment_of
+from benchmarks.common.mix import read_mix
 from benchmarks.common.report import RESULTS, ROOT, Report, say, table
 from benchmarks.scale.run import build_config, corpus_of
 from finpile import storage
@@ -37,6 +44,7 @@ from finpile.documents.digest import text_digests
 STAGES = ("ingest", "clean", "exact", "near", "split", "tokens")
 SUMS = {"ingest + clean + split": ("ingest", "clean", "split"), "all": STAGES}
 _DEDUP = {"exact": True, "near": "fast"}
+_RECORD_CHARS = 500
 
 #: CPU seconds by stage, for each round.
 Costs = dict[str, list[float]]
@@ -50,13 +58,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--gigabytes", type=float, default=0.3)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--records", type=int, help="short records in place of the corpus")
+    parser.add_argument("--format", choices=("jsonl", "parquet"), default="jsonl", help="of the short records")
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args(arguments)
-    corpus = corpus_of(options.data, options.folder, options.gigabytes)
-    gigabytes = json.loads((corpus / "truth.json").read_text())["text_bytes"] / 1e9
+    options.folder.mkdir(parents=True, exist_ok=True)
     config, warmup = options.folder / "stages.yaml", options.folder / "warmup.yaml"
-    config.write_text(yaml.safe_dump(build_config(corpus, _DEDUP)))
-    warmup.write_text(yaml.safe_dump(build_config(corpus, _DEDUP, only="Training")))
+    if options.records:
+        amount = options.records / 1e6
+        wanted = [_records_config(options.data, options.folder, options.format, n) for n in (options.records, 1000)]
+    else:
+        corpus = corpus_of(options.data, options.folder, options.gigabytes)
+        amount = json.loads((corpus / "truth.json").read_text())["text_bytes"] / 1e9
+        wanted = [build_config(corpus, _DEDUP), build_config(corpus, _DEDUP, only="Training")]
+    for path, content in zip((config, warmup), wanted, strict=True):
+        path.write_text(yaml.safe_dump(content))
     costs: list[Costs] = [{name: [] for name in STAGES} for _ in options.checkouts]
     for checkout in options.checkouts:
         _build(checkout, warmup, options.folder / "out", options.workers)
@@ -65,32 +81,62 @@ def main(arguments: Sequence[str] | None = None) -> None:
             say(f"round {number + 1} of {options.rounds}: {checkout.name}")
             seconds = _build(checkout, config, options.folder / "out", options.workers)
             for name in STAGES:
-                found[name].append(seconds[name] / gigabytes)
-    report = Report(options.results, "stage_costs", "CPU time of stages", ("apache-beam", "pyarrow", "numba"))
-    report.add(_about(gigabytes, options.rounds, options.workers), _table(costs), _operations(corpus))
+                found[name].append(seconds.get(name, 0.0) / amount)
+    name = "record_costs" if options.records else "stage_costs"
+    report = Report(options.results, name, "CPU time of stages", ("apache-beam", "pyarrow", "numba"))
+    unit = "Microseconds a record" if options.records else "CPU s/GB"
+    what = f"{options.records:,} records as {options.format}" if options.records else f"{amount:.2f} GB of text"
+    report.add(f"{what}, {_about(unit, options.rounds, options.workers)}", _table(costs))
+    if not options.records:
+        report.add(_operations(corpus))
+
+
+def _records_config(data: Path, folder: Path, form: str, count: int) -> dict[str, Any]:
+    """A corpus file of so many short records, which are written if they are not there: text of the mix, cut."""
+    root = folder / f"records-{form}-{count}"
+    if not root.exists():
+        root.mkdir()
+        starts = ((text, at) for text in read_mix(data).texts for at in range(0, len(text), _RECORD_CHARS))
+        rows = [
+            {
+                "id": str(number),
+                "text": f"{number} {text[at : at + _RECORD_CHARS]}",
+                "timestamp": f"20{number % 20:02}-0{1 + number % 9}-1{number % 10}T0{number % 10}:11:12Z",
+                "title": f"Title {number}",
+                "url": f"https://example.com/{number}",
+            }
+            for number, (text, at) in enumerate(itertools.islice(starts, count))
+        ]
+        if form == "jsonl":
+            (root / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        else:
+            pq.write_table(pa.Table.from_pylist(rows), root / "a.parquet")
+    source = {"name": "Web", "dataset": "Short", "format": form, "paths": [f"*.{form}"], "clean": {"html": "never"}}
+    return {"name": "scale", "root": str(root), "sources": [source], "dedup": dict(_DEDUP), "tokenizer": None}
 
 
 def _build(checkout: Path, config: Path, out: Path, workers: int) -> dict[str, float]:
     """CPU seconds of each stage. Raises: CalledProcessError if the build fails."""
     shutil.rmtree(out, ignore_errors=True)
-    command = [checkout / ".venv/bin/finpile", "build", config, "-o", out, "--workers", str(workers)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=checkout)
+    command = [sys.executable, "-P", "-c", FINPILE, "build", config, "-o", out, "--workers", str(workers)]
+    quiet = subprocess.DEVNULL
+    subprocess.run(command, check=True, stdout=quiet, stderr=quiet, cwd=checkout, env=environment_of(checkout))
     stages = json.loads((out / "manifest.json").read_text())["stages"]
     shutil.rmtree(out)
     return {stage["stage"]: stage["cpu_seconds"] for stage in stages}
 
 
-def _about(gigabytes: float, rounds: int, workers: int) -> str:
+def _about(unit: str, rounds: int, workers: int) -> str:
     return (
-        f"{gigabytes:.2f} GB of text, {workers} worker{'s' * (workers > 1)}, {rounds} rounds in which the checkouts "
-        "take turns. CPU s/GB: the median, and the rounds. Where there are two checkouts, the first is the base."
+        f"{workers} worker{'s' * (workers > 1)}, {rounds} rounds in which the checkouts take turns. {unit}: the "
+        "median, and the rounds. Where there are two checkouts, the first is the base."
     )
 
 
 def _table(costs: Sequence[Costs]) -> str:
     names = ["before", "after"] if len(costs) == 2 else [f"checkout {number + 1}" for number in range(len(costs))]
     head = ["stage", *(column for name in names for column in (name, "rounds")), *["change"][: len(costs) - 1]]
-    rows = [_row(name, [found[name] for found in costs]) for name in STAGES]
+    rows = [_row(name, [found[name] for found in costs]) for name in STAGES if all(costs[0][name])]
     for name, parts in SUMS.items():
         rows.append(_row(name, [_sums([found[part] for part in parts]) for found in costs]))
     return table(head, rows)

@@ -11,7 +11,6 @@ and the tokenizer.
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import sys
 from collections.abc import Sequence
@@ -20,13 +19,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from benchmarks.common.checkouts import environment_of
 from benchmarks.common.measure import TreeCost, run_tree
 from benchmarks.common.report import RESULTS, Report, say, table
 from finpile import storage
 from finpile.output.layout import document_part
 from finpile.storage.sizes import part_bytes_of
 
-_IMPORT_PATHS = ("", "pipelines", "tokenizer", "cli")
 _BASE_BYTES = 125_000_000
 _PROGRAM = """
 import os, sys
@@ -88,9 +87,8 @@ def _write_documents(base: pa.Table, root: Path, copies: int) -> int:
 
 def _run(checkout: Path, root: Path, text_bytes: int) -> TreeCost:
     shutil.rmtree(root / ".work", ignore_errors=True)
-    paths = os.pathsep.join(str(checkout.resolve() / path) for path in _IMPORT_PATHS)
     command = [sys.executable, "-P", "-c", _PROGRAM, str(root), str(text_bytes)]
-    return run_tree(command, root / "log", env={"PYTHONPATH": paths})
+    return run_tree(command, root / "log", env=environment_of(checkout))
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ from typing import Any
 
 import yaml
 
+from benchmarks.common.checkouts import environment_of
 from benchmarks.common.report import RESULTS, ROOT, Report, say, table
 
 _STAGES = ("exact", "near", "substring")
@@ -76,13 +77,11 @@ def _corpus(data: Path, folder: Path, shards: int, shard_bytes: int) -> Path:
 
 def _measure(checkout: Path, corpus: Path, options: argparse.Namespace) -> dict[str, Any]:
     """A build in a process of its own, with the packages of a checkout and the benchmarks of this one."""
-    paths = [checkout / name for name in ("pipelines", "cli", "tokenizer", "trainer", "")]
     command = [sys.executable, __file__, str(options.data), str(corpus), "--one"]
     command += ["--kib", str(options.kib), "--workers", str(options.workers), "--segments", str(options.segments)]
     command += ["--runner", options.runner]
     command += ["--stages", *options.stages]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [*paths, ROOT]))}
-    done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, check=True)
+    done = subprocess.run(command, cwd=ROOT, env=environment_of(checkout), stdout=subprocess.PIPE, check=True)
     measured: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return measured
 

@@ -25,6 +25,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from benchmarks.common.checkouts import environment_of
 from benchmarks.common.report import RESULTS, ROOT, Report, say, table
 
 _ORIGINS = 64
@@ -57,10 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(checkout: Path, folder: Path, documents: int, words: int) -> dict[str, Any]:
-    paths = [checkout / name for name in ("pipelines", "cli", "tokenizer", "trainer", "")]
     command = [sys.executable, __file__, str(folder), "--one", "--documents", str(documents), "--words", str(words)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [*paths, ROOT]))}
-    done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, check=True)
+    done = subprocess.run(command, cwd=ROOT, env=environment_of(checkout), stdout=subprocess.PIPE, check=True)
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
 

@@ -51,11 +51,12 @@ def is_plausible(moment: datetime) -> bool:
 
 def utc(moment: datetime) -> datetime | None:
     """The moment in UTC, truncated to the second; None if that is outside the range of datetime."""
-    try:
-        aware = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    except (OverflowError, ValueError):
-        return None
-    return aware.replace(microsecond=0)
+    if moment.tzinfo is not UTC:
+        try:
+            moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        except (OverflowError, ValueError):
+            return None
+    return moment.replace(microsecond=0) if moment.microsecond else moment
 
 
 def at(year: int, month: int, day: int, clock: Clock = MIDNIGHT) -> datetime | None:
