@@ -20,7 +20,7 @@ from finpile_cli.engine import (
     placement_options,
     tables_option,
 )
-from finpile_cli.option_groups import memory_option
+from finpile_cli.option_groups import memory_option, shard_size_option
 from finpile_cli.paths import PathOrUrl, output_option, root_option
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ _ALWAYS = ("dataset", "source", "read", "unreadable", "cleaned_out", "exact", "n
 @root_option
 @placement_options
 @memory_option
+@shard_size_option
 @again_options
 @tables_option
 @click.option(
@@ -65,6 +66,7 @@ def build_command(
     root: str | None,
     placement: Placement,
     memory: float | None,
+    shard_size: float | None,
     again: Again,
     tables: bool | None,
     until: str,
@@ -80,11 +82,12 @@ def build_command(
     parsed = load(config, root)
     with heavy_imports(is_lean=placement.is_local and not parsed.dedup.added):
         from finpile_pipelines.build import build
+        from finpile_pipelines.stage import Sizes
 
     display = Display(console)
-    engine, sizes = placement.engine(display), None
+    engine, sizes = placement.engine(display), Sizes(shard_bytes=None if shard_size is None else int(shard_size))
     if memory is not None:
-        engine, sizes = _fitted(parsed, placement, engine, memory, display)
+        engine, sizes = _fitted(parsed, placement, engine, sizes, memory, display)
     listen = stage_lines(display, f"building {parsed.name} in {output}")
     with display:
         manifest = build(
@@ -102,7 +105,7 @@ def build_command(
 
 
 def _fitted(
-    config: CorpusConfig, placement: Placement, engine: Engine, memory: float, display: Display
+    config: CorpusConfig, placement: Placement, engine: Engine, sizes: Sizes, memory: float, display: Display
 ) -> tuple[Engine, Sizes]:
     """The engine with the workers that fit into the memory. Raises: ConfigError if one does not, or for an engine."""
     from dataclasses import replace
@@ -111,7 +114,7 @@ def _fitted(
 
     if not placement.is_local:
         raise ConfigError("--memory is for the local runner: an engine has the memory of its workers in its settings")
-    fitted = fit_build(config, engine.num_workers, int(memory))
+    fitted = fit_build(config, engine.num_workers, int(memory), sizes)
     workers = "1 worker" if fitted.workers == 1 else f"{fitted.workers} workers"
     if fitted.workers < engine.num_workers:
         display.line(f"{workers} of {engine.num_workers} fit in {quantity(memory, 'B')}")

@@ -78,6 +78,13 @@ memory_option = click.option(
     metavar="SIZE",
     help="Memory of one machine that the build may take, such as 8GiB: fewer workers, or an error with what would do.",
 )
+shard_size_option = click.option(
+    "--shard-size",
+    type=Bytes(),
+    metavar="SIZE",
+    help="Text of a shard, a task's worth of work, such as 4MiB: smaller ones take less memory and make more tasks; a "
+    "build that goes on needs the same.  [default: 16MiB, up to 128MiB by the size of the inputs]",
+)
 split_option = click.option(
     "--split",
     type=click.Choice(["train", "heldout"]),

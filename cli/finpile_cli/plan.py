@@ -11,7 +11,7 @@ import click
 
 from finpile_cli.build import load
 from finpile_cli.console import Console, duration, json_option, quantity
-from finpile_cli.option_groups import Bytes, memory_option
+from finpile_cli.option_groups import Bytes, memory_option, shard_size_option
 from finpile_cli.paths import PathOrUrl, root_option
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ _COLUMNS = ("stage", "jobs", "tasks", "CPU", "time", "memory/worker", "shuffled"
 @root_option
 @click.option("--workers", type=click.IntRange(min=1), help="Workers of the local runner.  [default: CPU cores]")
 @memory_option
+@shard_size_option
 @click.option("--scale", type=Bytes(), metavar="SIZE", help="As if the same mix of sources had this much text: 1TB.")
 @click.option(
     "--job-seconds",
@@ -50,6 +51,7 @@ def plan_command(
     root: str | None,
     workers: int | None,
     memory: float | None,
+    shard_size: float | None,
     scale: float | None,
     job_seconds: float,
     core_price: float | None,
@@ -82,10 +84,11 @@ def plan_command(
     if scale is not None:
         inputs = scaled(inputs, scale)
     count = workers or os.cpu_count() or 1
+    shard_bytes = None if shard_size is None else int(shard_size)
     if memory is not None:
-        count = fitting_workers(parsed, inputs, count, rates, int(memory))
-    plan = plan_build(parsed, inputs, count, rates, job_seconds)
-    bounds = limits(parsed, inputs, plan.workers, rates)
+        count = fitting_workers(parsed, inputs, count, rates, int(memory), shard_bytes)
+    plan = plan_build(parsed, inputs, count, rates, job_seconds, shard_bytes)
+    bounds = limits(parsed, inputs, plan.workers, rates, shard_bytes)
     _show(console, parsed.name, plan, bounds)
     cost = None if core_price is None else core_price * plan.core_hours
     if cost is not None:

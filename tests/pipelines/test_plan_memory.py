@@ -17,7 +17,7 @@ from finpile_pipelines.plan.memory import MARGIN, fit_build, fitting_workers
 from finpile_pipelines.plan.model import plan_build
 from finpile_pipelines.plan.rates import load_rates
 from finpile_pipelines.shard_refs import ShardRef, shard_refs
-from finpile_pipelines.stage import PAIRS_IN_MEMORY
+from finpile_pipelines.stage import PAIRS_IN_MEMORY, Sizes
 
 from finpile.config import CorpusConfig, load_config
 from finpile.errors import ConfigError
@@ -69,8 +69,31 @@ def test_a_refusal_names_the_memory_that_would_do(sample: CorpusConfig) -> None:
 
 
 def test_pairs_that_one_task_connects_fit_into_a_part_of_the_memory(sample: CorpusConfig) -> None:
-    assert fit_build(sample, 1, 8 << 30).sizes.pairs_in_memory == PAIRS_IN_MEMORY
-    assert fit_build(sample, 1, 1 << 30).sizes.pairs_in_memory == (1 << 30) // 400
+    assert fit_build(sample, 1, 8 << 30, Sizes()).sizes.pairs_in_memory == PAIRS_IN_MEMORY
+    assert fit_build(sample, 1, 1 << 30, Sizes()).sizes.pairs_in_memory == (1 << 30) // 400
+
+
+def test_smaller_shards_are_more_tasks_in_less_memory(sample: CorpusConfig) -> None:
+    inputs = _inputs(sample, 1e9)
+    chosen, small = (plan_build(sample, inputs, 4, RATES, shard_bytes=size) for size in (None, SHARD_BYTES // 16))
+    assert chosen == plan_build(sample, inputs, 4, RATES, shard_bytes=SHARD_BYTES)
+    assert small.shards > 8 * chosen.shards
+    memory = [{stage.stage: stage.machine_bytes for stage in plan.stages} for plan in (chosen, small)]
+    assert memory[1]["near"] < memory[0]["near"]
+    assert all(memory[1][name] <= size for name, size in memory[0].items())
+
+
+def test_a_build_with_small_shards_has_more_of_them_and_publishes_the_same(
+    sample_config: Path, sample_build: Path, snapshot: Callable[[Path], dict[str, bytes]], tmp_path: Path
+) -> None:
+    built = _invoke("build", sample_config, "-o", tmp_path / "out", "--shard-size", "20kB")
+    assert built.exit_code == 0, built.output
+    shards, fewer = (len(list((out / ".work/clean/documents").iterdir())) for out in (tmp_path / "out", sample_build))
+    assert shards > fewer
+    assert snapshot(tmp_path / "out") == snapshot(sample_build)
+    refused = _invoke("build", sample_config, "-o", tmp_path / "out", "--shard-size", "none")
+    assert refused.exit_code == 2
+    assert "is not a size" in refused.output
 
 
 def test_a_refused_build_writes_nothing_and_one_that_fits_publishes_the_same(

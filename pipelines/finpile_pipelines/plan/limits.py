@@ -39,11 +39,18 @@ class Limit:
     """The clean text of the same mix, on as many workers, above which the bound is exceeded; None: above 1 EB."""
 
 
-def limits(config: CorpusConfig, inputs: Sequence[SourceInput], workers: int, rates: Rates) -> list[Limit]:
+def limits(
+    config: CorpusConfig,
+    inputs: Sequence[SourceInput],
+    workers: int,
+    rates: Rates,
+    shard_bytes: int | None = None,
+) -> list[Limit]:
     """All bounds, those that are reached first before the others."""
 
     def at(text_bytes: float) -> list[Limit]:
-        return _quantities(plan_build(config, scaled(inputs, text_bytes), workers, rates), rates)
+        plan = plan_build(config, scaled(inputs, text_bytes), workers, rates, shard_bytes=shard_bytes)
+        return _quantities(plan, rates)
 
     text = sum(source.clean_bytes for source in inputs)
     found = [replace(limit, reached_at_text_bytes=_reached(at, index)) for index, limit in enumerate(at(text))]

@@ -26,7 +26,7 @@ class Fitted:
     sizes: Sizes
 
 
-def fit_build(config: CorpusConfig, workers: int, most_bytes: int) -> Fitted:
+def fit_build(config: CorpusConfig, workers: int, most_bytes: int, sizes: Sizes) -> Fitted:
     """A build on at most this number of workers in at most this memory, all processes together.
 
     Reads some MB of each source. Published bytes do not depend on it.
@@ -34,18 +34,23 @@ def fit_build(config: CorpusConfig, workers: int, most_bytes: int) -> Fitted:
     Raises: ConfigError, with the memory that would do, if one worker would need more.
     """
     rates = load_rates()
-    number = fitting_workers(config, find_sampled(config, rates), workers, rates, most_bytes)
-    sizes = Sizes()
+    inputs = find_sampled(config, rates)
+    number = fitting_workers(config, inputs, workers, rates, most_bytes, sizes.shard_bytes)
     pairs = min(sizes.pairs_in_memory, int(most_bytes * _PAIRS_SHARE / _PAIR_BYTES))
     return Fitted(number, replace(sizes, pairs_in_memory=pairs))
 
 
 def fitting_workers(
-    config: CorpusConfig, inputs: Sequence[SourceInput], workers: int, rates: Rates, most_bytes: int
+    config: CorpusConfig,
+    inputs: Sequence[SourceInput],
+    workers: int,
+    rates: Rates,
+    most_bytes: int,
+    shard_bytes: int | None = None,
 ) -> int:
     """The most workers, up to `workers`, of which a plan stays below `most_bytes`. Raises: ConfigError, as above."""
     for number in range(workers, 0, -1):
-        largest = plan_build(config, inputs, number, rates).largest
+        largest = plan_build(config, inputs, number, rates, shard_bytes=shard_bytes).largest
         if largest.machine_bytes * MARGIN <= most_bytes:
             return number
     needed = -(-int(largest.machine_bytes * MARGIN) // (1 << 20))

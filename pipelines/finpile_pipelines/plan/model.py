@@ -105,10 +105,18 @@ class Plan:
 
 
 def plan_build(
-    config: CorpusConfig, inputs: Sequence[SourceInput], workers: int, rates: Rates, job_seconds: float = 0.0
+    config: CorpusConfig,
+    inputs: Sequence[SourceInput],
+    workers: int,
+    rates: Rates,
+    job_seconds: float = 0.0,
+    shard_bytes: int | None = None,
 ) -> Plan:
-    """The stages of a build of the inputs. `job_seconds` is added for each Beam job: minutes on Dataflow."""
-    model = _Model(config, tuple(inputs), workers, rates, job_seconds)
+    """The stages of a build of the inputs. `job_seconds` is added for each Beam job: minutes on Dataflow.
+
+    Shards have `shard_bytes` of text, or what `ingest` chooses.
+    """
+    model = _Model(config, tuple(inputs), workers, rates, job_seconds, shard_bytes)
     names = stages.until("reports", config.dedup.optional_keys, has_tokens=config.tokenizer is not None)
     return Plan(
         workers=workers,
@@ -157,6 +165,7 @@ class _Model:
     workers: int
     rates: Rates
     job_seconds: float
+    given_shard_bytes: int | None
 
     @property
     def text(self) -> float:
@@ -196,8 +205,8 @@ class _Model:
 
     @property
     def shard_bytes(self) -> int:
-        """As `ingest` chooses it."""
-        return shard_bytes_of(int(sum(source.stored_bytes for source in self.inputs)))
+        """As given, or as `ingest` chooses it."""
+        return self.given_shard_bytes or shard_bytes_of(int(sum(source.stored_bytes for source in self.inputs)))
 
     @property
     def num_shards(self) -> int:
