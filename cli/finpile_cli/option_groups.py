@@ -21,10 +21,12 @@ class Bytes(click.ParamType[float]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Raises: click.BadParameter for another text."""
         found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGTP]?)(i?)B?", str(value).strip(), re.IGNORECASE)
-        if found is None or float(found[1]) == 0:
+        size = 0.0
+        if found is not None:
+            size = float(found[1]) * (1024 if found[3] else 1000) ** _UNITS.index(found[2].upper())
+        if size < 1:
             self.fail(f"{value!r} is not a size: expected a number and a unit, such as 500GB or 8GiB", param, ctx)
-        base = 1024 if found[3] else 1000
-        return float(float(found[1]) * base ** _UNITS.index(found[2].upper()))
+        return size
 
 
 def grouped(

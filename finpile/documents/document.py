@@ -168,7 +168,7 @@ class DocumentBuilder:
     def __init__(self, dataset: str, source: str) -> None:
         self._dataset = dataset
         self._source = source
-        # Values, not documents: of tuples of values without references, the garbage collector visits none twice.
+        # Tuples of strings, numbers and moments, not documents: the garbage collector visits none of them twice.
         self._rows: list[tuple[Any, ...]] = []
         self.size_bytes = 0
 
