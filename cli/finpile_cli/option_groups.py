@@ -84,8 +84,8 @@ shard_size_option = click.option(
     "--shard-size",
     type=Bytes(),
     metavar="SIZE",
-    help="Text of a shard, a task's worth of work, such as 4MiB: smaller ones take less memory in stages "
-    "that hold one and make more tasks; a build that goes on needs the same.  [default: 16MiB, up to 128MiB by the size of the inputs]",
+    help="Text of a shard, a task's worth of work, such as 4MiB: smaller ones take less memory in stages that hold one "
+    "and make more tasks; a build that goes on needs the same.  [default: 16MiB, up to 128MiB by size of the inputs]",
 )
 split_option = click.option(
     "--split",
