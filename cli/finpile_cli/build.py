@@ -65,8 +65,8 @@ def build_command(
     output: str,
     root: str | None,
     placement: Placement,
-    memory: float | None,
-    shard_size: float | None,
+    memory: int | None,
+    shard_size: int | None,
     again: Again,
     tables: bool | None,
     until: str,
@@ -85,7 +85,7 @@ def build_command(
         from finpile_pipelines.stage import Sizes
 
     display = Display(console)
-    engine, sizes = placement.engine(display), Sizes(shard_bytes=None if shard_size is None else int(shard_size))
+    engine, sizes = placement.engine(display), Sizes(shard_bytes=shard_size)
     if memory is not None:
         engine, sizes = _fitted(parsed, placement, engine, sizes, memory, display)
     listen = stage_lines(display, f"building {parsed.name} in {output}")
@@ -105,7 +105,7 @@ def build_command(
 
 
 def _fitted(
-    config: CorpusConfig, placement: Placement, engine: Engine, sizes: Sizes, memory: float, display: Display
+    config: CorpusConfig, placement: Placement, engine: Engine, sizes: Sizes, memory: int, display: Display
 ) -> tuple[Engine, Sizes]:
     """The engine with the workers that fit into the memory. Raises: ConfigError if one does not, or for an engine."""
     from dataclasses import replace
@@ -114,7 +114,7 @@ def _fitted(
 
     if not placement.is_local:
         raise ConfigError("--memory is for the local runner: an engine has the memory of its workers in its settings")
-    fitted = fit_build(config, engine.num_workers, int(memory), sizes)
+    fitted = fit_build(config, engine.num_workers, memory, sizes)
     workers = "1 worker" if fitted.workers == 1 else f"{fitted.workers} workers"
     if fitted.workers < engine.num_workers:
         display.line(f"{workers} of {engine.num_workers} fit in {quantity(memory, 'B')}")

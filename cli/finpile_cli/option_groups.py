@@ -13,12 +13,12 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 _UNITS = ("", "K", "M", "G", "T", "P")
 
 
-class Bytes(click.ParamType[float]):
+class Bytes(click.ParamType[int]):
     """A number of bytes with a unit: 500MB, 1TB, 8GiB."""
 
     name = "SIZE"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Raises: click.BadParameter for another text."""
         found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGTP]?)(i?)B?", str(value).strip(), re.IGNORECASE)
         size = 0.0
@@ -26,7 +26,7 @@ class Bytes(click.ParamType[float]):
             size = float(found[1]) * (1024 if found[3] else 1000) ** _UNITS.index(found[2].upper())
         if size < 1:
             self.fail(f"{value!r} is not a size: expected a number and a unit, such as 500GB or 8GiB", param, ctx)
-        return size
+        return int(size)
 
 
 def grouped(

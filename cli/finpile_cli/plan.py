@@ -50,9 +50,9 @@ def plan_command(
     config: str,
     root: str | None,
     workers: int | None,
-    memory: float | None,
-    shard_size: float | None,
-    scale: float | None,
+    memory: int | None,
+    shard_size: int | None,
+    scale: int | None,
     job_seconds: float,
     core_price: float | None,
     measure: bool,
@@ -84,11 +84,10 @@ def plan_command(
     if scale is not None:
         inputs = scaled(inputs, scale)
     count = workers or os.cpu_count() or 1
-    shard_bytes = None if shard_size is None else int(shard_size)
     if memory is not None:
-        count = fitting_workers(parsed, inputs, count, rates, int(memory), shard_bytes)
-    plan = plan_build(parsed, inputs, count, rates, job_seconds, shard_bytes)
-    bounds = limits(parsed, inputs, plan.workers, rates, shard_bytes)
+        count = fitting_workers(parsed, inputs, count, rates, memory, shard_size)
+    plan = plan_build(parsed, inputs, count, rates, job_seconds, shard_size)
+    bounds = limits(parsed, inputs, plan.workers, rates, shard_size)
     _show(console, parsed.name, plan, bounds)
     cost = None if core_price is None else core_price * plan.core_hours
     if cost is not None:

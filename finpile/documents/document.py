@@ -104,7 +104,7 @@ def digest_bits(digests: pa.ChunkedArray | pa.Array) -> npt.NDArray[np.uint64]:
     return data[chunk.offset : chunk.offset + len(chunk), 0].astype(np.uint64)
 
 
-@dataclass(kw_only=True, slots=True)  # a frozen one takes three times as long to make, for each record
+@dataclass(kw_only=True, slots=True)  # not frozen: one is made for each record, and a frozen one takes longer
 class RawDocument:
     """A record as read: its text without cleaning, and the metadata of its format."""
 
@@ -131,12 +131,12 @@ def check_storable(document: RawDocument) -> None:
     for text in (document.text, document.locator, document.url, document.title, document.license):
         if text is not None and not text.isascii():
             text.encode()
-    if not all(name.isascii() and _is_storable(value) for name, value in document.meta.items()):
+    if not all(name.isascii() and is_storable(value) for name, value in document.meta.items()):
         _meta(document).encode()
     _utc(document.timestamp)
 
 
-def _is_storable(value: Any) -> bool:
+def is_storable(value: Any) -> bool:
     """Whether a value is surely valid JSON in UTF-8. A fast check: False does not mean that the value is invalid."""
     return value is None or type(value) is int or (type(value) is str and value.isascii())
 

@@ -64,4 +64,6 @@ def has_surrogates(text: str) -> bool:
 
 def spell_surrogates(text: str) -> str:
     """The text with every lone half of a surrogate pair spelled out as `\\udXXX`."""
+    if text.isascii():  # nearly always; spares a call
+        return text
     return text.encode("utf-8", "backslashreplace").decode() if has_surrogates(text) else text

@@ -252,11 +252,12 @@ class _Unreadable(NamedTuple):
 
 def _document(record: dict[str, Any], locator: str, source: SourceConfig, keys: dict[str, str]) -> Any:
     """Raises: what a value of a field raised; one that no field needs is left out."""
-    for name, value in list(record.items()) if _Unreadable in map(type, record.values()) else ():
-        if isinstance(value, _Unreadable):
-            if name in (*keys.values(), *input_keys(keys["text"])):
-                raise value.error
-            del record[name]
+    if _Unreadable in map(type, record.values()):
+        for name, value in list(record.items()):
+            if isinstance(value, _Unreadable):
+                if name in (*keys.values(), *input_keys(keys["text"])):
+                    raise value.error
+                del record[name]
     return to_document(record, locator, source, keys)
 
 

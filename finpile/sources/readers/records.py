@@ -11,7 +11,7 @@ from finpile import timestamps
 from finpile.config import SourceConfig
 from finpile.config.text_template import is_template, parse_template
 from finpile.documents.blank import is_blank
-from finpile.documents.document import RawDocument
+from finpile.documents.document import RawDocument, is_storable
 from finpile.documents.fields import Path, paths
 from finpile.documents.ledger import Removal
 from finpile.sources.bytes.decoding import UTF8, Undecodable, decode, has_surrogates, spell_surrogates
@@ -147,8 +147,6 @@ def _bytes_of(text: Any) -> bytes:
 
 def _written(value: Any) -> str | None:
     """A date field's value as text, if a source's `date_format` could read it."""
-    if type(value) is str and len(value) <= _MAX_WRITTEN and value.isascii():
-        return value
     if isinstance(value, bool) or not isinstance(value, _SIMPLE):
         return None
     if isinstance(value, float) and value.is_integer():  # as other tables write it: 2022.0 is a year, 1.6e9 an epoch
@@ -164,8 +162,6 @@ def _reading(value: Any, written: str | None) -> timestamps.Reading:
 
 
 def _string(value: Any) -> str | None:
-    if type(value) is str and value.isascii():
-        return value or None
     if isinstance(value, bool) or not isinstance(value, _SIMPLE) or value == "":
         return None
     return spell_surrogates(value) if isinstance(value, str) else str(value)
@@ -173,12 +169,7 @@ def _string(value: Any) -> str | None:
 
 def _plain_fields(fields: dict[Any, Any]) -> dict[str, Any]:
     """The fields in JSON's types."""
-    return {
-        key if type(key) is str and key.isascii() else spell_surrogates(str(key)): value
-        if value is None or type(value) is int or (type(value) is str and value.isascii())
-        else _plain(value)
-        for key, value in fields.items()
-    }
+    return {spell_surrogates(str(key)): value if is_storable(value) else _plain(value) for key, value in fields.items()}
 
 
 def _plain(value: Any) -> Any:
