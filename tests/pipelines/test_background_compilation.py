@@ -101,7 +101,9 @@ def test_a_killed_launcher_leaves_no_process_that_compiles(folder: Path, eventua
         "with kernels.Compilation(['groups:slow'], 2) as compilation:\n"
         "    compilation.start()\n    print('started', flush=True)\n    time.sleep(600)\n"
     )
-    launcher = subprocess.Popen([sys.executable, "-c", script, str(folder)], stdout=subprocess.PIPE, text=True)
+    environment = {**os.environ, "TMPDIR": str(folder)}  # what a killed process leaves there
+    command = [sys.executable, "-c", script, str(folder)]
+    launcher = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
     assert launcher.stdout is not None and launcher.stdout.readline() == "started\n"
     root = psutil.Process(launcher.pid)
     assert eventually(lambda: len(root.children(recursive=True)) >= 2)  # the compile server and its fork
@@ -158,6 +160,25 @@ def test_this_process_notices_its_own_compilations() -> None:
         assert one() == 1
     assert seen == [True]
     assert not kernels.is_compiling()
+
+
+def test_progress_while_a_thread_imports_numba_waits_for_nothing() -> None:
+    program = """
+import sys, threading
+from finpile_pipelines.runner import kernels
+
+assert "numba" not in sys.modules
+imported = []
+def load():
+    import numba
+    imported.append(numba.njit)
+thread = threading.Thread(target=load, daemon=True)
+thread.start()
+while thread.is_alive():
+    kernels.is_compiling()
+assert imported
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 
 @pytest.mark.parametrize(("corpus_bytes", "num_workers"), [(0, 1), ((4 << 20) - 1, 1), (4 << 20, 3), (1 << 40, 3)])

@@ -138,8 +138,10 @@ _COMPILING = _Compiling()
 
 def is_compiling() -> bool:
     """True while this process compiles a kernel that it has called. The first call only starts to observe."""
-    if "numba" in sys.modules and not _COMPILING.is_registered:
-        from numba.core import event
+    # An import of a part of Numba here, while another thread imports Numba, can stop both for ever.
+    is_imported = hasattr(sys.modules.get("numba"), "njit")
+    if is_imported and not _COMPILING.is_registered:
+        event: Any = sys.modules["numba.core.event"]
 
         event.Listener.register(_Compiling)
         event.register("numba:compile", _COMPILING)
