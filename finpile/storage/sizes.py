@@ -24,8 +24,13 @@ SHARD_TOKENS = 1 << 24
 #: Segments that one origin gives to an exchange at most: 8 KiB of a shard's text each, about. With one for each
 #: partition, their number would grow with the square of the shards.
 MOST_SEGMENTS = 2048
-#: Bytes of segments of a range of partitions that are split in memory.
-RANGE_BYTES = 128 << 20
+#: Text of documents for each of a shard's segments: to write and read a segment takes about as long as that of 64 KiB.
+_SEGMENT_TEXT_BYTES = 64 << 10
+#: Segments of documents up to which a shard has one for each published file, however small it is.
+_FEW_SEGMENTS = 256
+#: Bytes of segments of a range of partitions that are split in memory, and of the parts in which larger ones are split
+#: in files: the rows of a part are copied.
+RANGE_BYTES, RANGE_PART_BYTES = 128 << 20, 32 << 20
 _MIN_PARTITIONS = 2
 #: Up to this number, an exchange has one partition for each unit of its rows.
 _EVEN_PARTITIONS = 4096
@@ -47,6 +52,14 @@ def num_partitions(num_shards: int, shards_of_unit: int = 1) -> int:
     units = -(-num_shards // shards_of_unit)
     even = max(_MIN_PARTITIONS, min(_EVEN_PARTITIONS, units))
     return max(even, -(-units // _UNITS_OF_PARTITION))
+
+
+def most_document_segments(shard_bytes: int) -> int:
+    """The segments that a shard of this many text bytes has at most when documents are sent to their files.
+
+    A shard of 128 MiB of 10 TB of documents would have one for nearly each of them.
+    """
+    return max(_FEW_SEGMENTS, min(MOST_SEGMENTS, shard_bytes // _SEGMENT_TEXT_BYTES))
 
 
 def shards_of_keys(window_length: int) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from finpile_pipelines import graph
-from finpile_pipelines.exchange import held_tables, partition, segments
+from finpile_pipelines.exchange import held_tables
 from finpile_pipelines.exchange.coders import RecordBatchCoder, TableCoder
 from finpile_pipelines.exchange.packed import SplitTable
 from finpile_pipelines.exchange.partition import (
@@ -22,6 +22,7 @@ from finpile_pipelines.exchange.partition import (
     by_range,
     split_by_partition,
 )
+from finpile_pipelines.exchange.segments import SegmentFiles
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.process_folder import process_folder
 from finpile_pipelines.runner.engine import Engine
@@ -105,22 +106,37 @@ def test_segments_of_several_partitions_give_the_same_tables(
     expected = exchanged(transport, sorted(origins()), tmp_path / "each")
     monkeypatch.setattr(sizes, "MOST_SEGMENTS", most)
     monkeypatch.setattr(sizes, "RANGE_BYTES", range_bytes)
+    monkeypatch.setattr(sizes, "RANGE_PART_BYTES", max(1, range_bytes // 4))
     monkeypatch.setattr(held_tables, "HELD_BYTES", 2000)
     assert exchanged(transport, sorted(origins(), reverse=True), tmp_path / "ranges", 6) == expected
     assert not list((process_folder() / "exchange").rglob("*.arrow"))
 
 
+@pytest.mark.parametrize(("most", "expected"), [(None, 5), (2, 2)])
+def test_most_segments_of_an_origin_are_those_of_the_exchange(most: int | None, expected: int, tmp_path: Path) -> None:
+    rows = table_of([{"key": key, "text": "oil", "ids": None} for key in range(5)])
+    exchange = ExchangeByPartition("files", WorkFolder(str(tmp_path)), "Keys", partitions=5, most_segments=most)
+    numbers, _ = exchange._segments.cut(split_by_partition(rows, rows["key"].to_numpy()))
+    assert numbers.tolist() == list(range(expected))
+
+
+@pytest.mark.parametrize(("mib", "expected"), [(0, 256), (16, 256), (64, 1024), (128, 2048), (1024, 2048)])
+def test_segments_of_documents_have_64_kib_of_text(mib: int, expected: int) -> None:
+    assert sizes.most_document_segments(mib << 20) == expected
+
+
 def num_read(transport: Transport, held_bytes: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, int]:
     """What the exchange gives, and the number of segments that it reads from files."""
-    urls: list[str] = []
+    read: list[str] = []
+    read_file = SegmentFiles.read
 
-    def read(url: str, *place: int, is_mapped: bool) -> bytes | memoryview:
-        urls.append(url)
-        return segments.read_segment(url, *place, is_mapped=is_mapped)
+    def count(files: SegmentFiles, origin: str, *place: int) -> bytes | memoryview:
+        read.append(origin)
+        return read_file(files, origin, *place)
 
-    monkeypatch.setattr(partition, "read_segment", read)
+    monkeypatch.setattr(SegmentFiles, "read", count)
     monkeypatch.setattr(held_tables, "HELD_BYTES", held_bytes)
-    return exchanged(transport, sorted(origins()), folder), len(urls)
+    return exchanged(transport, sorted(origins()), folder), len(read)
 
 
 def test_tables_are_held_up_to_the_limit_and_equal_those_from_files(

@@ -14,11 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from finpile_pipelines.build import Sizes, build
+from finpile_pipelines.corpus import split
 from finpile_pipelines.corpus.split import plan_parts
+from finpile_pipelines.exchange import held_tables
 from finpile_pipelines.runner.engine import Engine
 
 from finpile.config import CorpusConfig, load_config
 from finpile.output.layout import CARD_FILES
+from finpile.storage import sizes as storage_sizes
 from tests.support.work_folders import files_of_stage
 
 Snapshot = Callable[[Path], dict[str, bytes]]
@@ -182,6 +185,23 @@ def test_size_of_parts_changes_only_the_split_into_files(
     assert parts > 2 * few
     for folder in sorted(folders):
         assert joined(out / folder).equals(joined(sample_build / folder), check_metadata=True), folder
+
+
+def test_ranges_of_files_are_published_as_single_files_are(
+    config: CorpusConfig, snapshot: Snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shard has two segments of documents, and two of the ledger, whose receivers split them in files."""
+    found = []
+    for most in (None, 2):
+        out = tmp_path / str(most)
+        if most is not None:
+            monkeypatch.setattr(split, "most_document_segments", lambda shard_bytes, most=most: most)
+            monkeypatch.setattr(storage_sizes, "RANGE_BYTES", 10_000)
+            monkeypatch.setattr(storage_sizes, "RANGE_PART_BYTES", 4_000)
+            monkeypatch.setattr(held_tables, "HELD_BYTES", 0)
+        build(config, str(out), Engine(), sizes=Sizes(part_bytes=10_000), until="split")
+        found.append(snapshot(out))
+    assert_same(*found)
 
 
 def test_a_small_source_is_cut_smaller_so_that_several_workers_have_some() -> None:

@@ -29,7 +29,7 @@ from finpile.output.layout import document_part, removed_part
 from finpile.output.takedowns import TAKEDOWN
 from finpile.output.work_folder import WorkFile, WorkFolder
 from finpile.plugins import stages
-from finpile.storage.sizes import part_bytes_of
+from finpile.storage.sizes import most_document_segments, part_bytes_of
 from finpile_pipelines import graph
 from finpile_pipelines.dedup.duplicate_chains import (
     RedirectDuplicates,
@@ -205,8 +205,17 @@ def publish(
     def write_ledger(group: tuple[int, pa.Table]) -> dict[str, Any]:
         return _write_ledger(layout.root, ledger_parts[group[0]], group[1])
 
+    def exchange(label: str, work: float, num_parts: int) -> ExchangeByPartition:
+        return ExchangeByPartition(
+            engine.exchange_transport,
+            folder / "scratch",
+            label,
+            work / max(1, num_parts),
+            partitions=num_parts,
+            most_segments=most_document_segments(sum(ref.text_bytes for ref in refs) // max(1, len(refs))),
+        )
+
     def construct(pipeline: graph.Pipeline) -> None:
-        transport, scratch = engine.exchange_transport, folder / "scratch"
         after = After(pipeline | redirect) if redirect else None
         tasks = Tasks(refs, 0.3 if redirect else 0.4, after=after, note="publish")
         applied = pipeline | tasks | "Apply" >> graph.Map(apply)
@@ -214,12 +223,12 @@ def publish(
         documents = (
             applied
             | "Documents" >> graph.Map(_documents)
-            | ExchangeByPartition(transport, scratch, "DocumentsByPart", 0.5 / max(1, len(document_parts)))
+            | exchange("DocumentsByPart", 0.5, len(document_parts))
             | "WriteDocuments" >> graph.Map(write_documents)
         )
         ledger = (
             (applied | "Ledger" >> graph.Map(_ledger), earlier)
-            | ExchangeByPartition(transport, scratch, "LedgerByPart", 0.05 / max(1, len(ledger_parts)))
+            | exchange("LedgerByPart", 0.05, len(ledger_parts))
             | "WriteLedger" >> graph.Map(write_ledger)
         )
         _ = (documents, ledger) | "All" >> graph.Flatten() | Gather(results)

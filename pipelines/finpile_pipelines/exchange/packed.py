@@ -31,7 +31,8 @@ from finpile.errors import IntegrityError
 _I64 = npt.NDArray[np.int64]
 #: Bytes of segments that are decoded at once: Arrow's strings have offsets of 32 bits.
 _DECODED_BYTES = 1 << 30
-_RANGE_BYTES = 16
+#: Of a range in a segment.
+RANGE_BYTES = 16
 
 
 class SplitTable(Mapping[int, pa.Table]):
@@ -93,6 +94,10 @@ class Ranges(NamedTuple):
     names: _I64
     sizes: _I64
 
+    def to_bytes(self) -> bytes:
+        """Each as `RANGE_BYTES`: its partition and its number of rows."""
+        return np.stack([self.names, self.sizes], axis=1).astype("<i8").tobytes()
+
     def split(self, table: pa.Table) -> SplitTable:
         """The rows by partition."""
         if (self.names == self.names[:1]).all():
@@ -127,8 +132,7 @@ class PackedRows:
     def encode(self, rows: SplitTable, cuts: _I64) -> Iterator[bytes]:
         """The segments of `rows`: the ranges from `cuts[i]` to `cuts[i + 1]` are in segment i."""
         packed = self._pack(rows.table)
-        ranges = np.stack([rows.names, np.diff(rows.bounds)], axis=1).astype(np.int64)
-        range_bytes, row_bytes = memoryview(ranges.tobytes()), memoryview(packed.rows.tobytes())
+        range_bytes, row_bytes = memoryview(rows.ranges.to_bytes()), memoryview(packed.rows.tobytes())
         width, bounds = self._row.itemsize, rows.bounds[cuts]
         ends = [offsets[bounds].tolist() for offsets, _ in packed.data]
         places, firsts = bounds.tolist(), cuts.tolist()
@@ -138,7 +142,7 @@ class PackedRows:
             yield b"".join(
                 (
                     self._head.pack(last - first, high - low, packed.nulls, *sizes),
-                    range_bytes[low * _RANGE_BYTES : high * _RANGE_BYTES],
+                    range_bytes[low * RANGE_BYTES : high * RANGE_BYTES],
                     row_bytes[first * width : last * width],
                     *(data[column[at] : column[at + 1]] for (_, data), column in zip(packed.data, ends, strict=True)),
                     *(validity[first:last] for validity in packed.validity),
@@ -194,7 +198,7 @@ class PackedRows:
             if len(view) < head.size:
                 raise IntegrityError("a segment of an exchange is cut off")
             num_rows, num_ranges, nulls, *lengths = head.unpack_from(view)
-            at = head.size + num_ranges * _RANGE_BYTES
+            at = head.size + num_ranges * RANGE_BYTES
             ranges.append(view[head.size : at])
             rows.append(view[at : at + num_rows * width])
             at += num_rows * width

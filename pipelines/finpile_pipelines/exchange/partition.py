@@ -14,8 +14,8 @@ workers share no disk.
 If the schema of an exchange is known, a segment is packed rows (`packed`), else an Arrow IPC stream.
 
 Each origin has a segment for each partition to which it sends rows, so that their number would grow with the square of
-the corpus. In files, an origin has `MOST_SEGMENTS` at most: above, a segment has the rows of a range of partitions,
-which its receiver splits, in memory or, above `RANGE_BYTES`, in files of its own.
+the corpus. In files, an origin has a limited number: above, a segment has the rows of a range of partitions, which its
+receiver splits, in memory or, above `RANGE_BYTES`, in files of its own.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from uuid import uuid4
 import numpy as np
 import pyarrow as pa
 
-from finpile.output.work_folder import WorkFile, WorkFolder
+from finpile.output.work_folder import WorkFolder
 from finpile.storage import sizes
 from finpile.storage.file_systems import file_system_of, is_object_store
 from finpile_pipelines import graph
 from finpile_pipelines.exchange.held_tables import hold
 from finpile_pipelines.exchange.jobs import Job, current_job, working
-from finpile_pipelines.exchange.packed import Ranges
+from finpile_pipelines.exchange.packed import Ranges, SplitTable
 from finpile_pipelines.exchange.packed import split_by_partition as split_by_partition
 from finpile_pipelines.exchange.segments import (
     Block,
     Directory,
+    SegmentFiles,
     Segments,
     compression_of,
     directories,
-    read_segment,
     write_block,
 )
 from finpile_pipelines.process_folder import process_folder
@@ -79,7 +79,8 @@ class ExchangeByPartition(graph.PTransform):
 
     Several collections may send to the same partitions. (If they were flattened first, the runner would shuffle their
     tables.) The steps that follow are `share` of the pipeline's work for each partition. All tables have the `schema`,
-    if it is given. If the number of `partitions` is, and it is large, files have segments of ranges of partitions.
+    if it is given. If the number of `partitions` is, an origin has `most_segments` in files: with more partitions, a
+    segment has the rows of a range of them.
     """
 
     def __init__(
@@ -91,11 +92,13 @@ class ExchangeByPartition(graph.PTransform):
         *,
         schema: pa.Schema | None = None,
         partitions: int = 0,
+        most_segments: int | None = None,
     ) -> None:
         super().__init__(label)
         self._transport = transport
         self._share = share
-        self._segments = Segments(schema, 0 if transport == "shuffle" else partitions, sizes.MOST_SEGMENTS)
+        most = sizes.MOST_SEGMENTS if most_segments is None else most_segments
+        self._segments = Segments(schema, 0 if transport == "shuffle" else partitions, most)
         is_elsewhere = transport == "local" and is_object_store(file_system_of(scratch.url)[0])
         # A pipeline may have several exchanges of one label, each with a scratch folder of its own.
         folder = _local_scratch(scratch) if is_elsewhere else scratch
@@ -148,8 +151,8 @@ class _SendFiles:
             numbers, cuts = self.segments.cut(rows)
             yield 0, Block(partitioned.origin, numbers, cuts, np.zeros(len(numbers), np.uint32), held)
             return
-        file = _block_file(self.scratch, partitioned.origin)
-        yield 0, write_block(file, partitioned.origin, self.segments.encode(rows, compression_of(file.url)))
+        encoded = self.segments.encode(rows, compression_of(self.scratch.url))
+        yield 0, write_block(self.scratch, partitioned.origin, encoded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +164,6 @@ class _SendBytes:
     def send(self, partitioned: PartitionedTables) -> Iterator[tuple[int, tuple[str, bytes]]]:
         for number, segment in self.segments.encode(self.segments.rows(partitioned.tables), "zstd"):
             yield number, (partitioned.origin, segment)
-
-
-def _block_file(scratch: WorkFolder, origin: str) -> WorkFile:
-    return scratch.file(f"{origin}.arrow")
 
 
 def _directories(blocks: tuple[int, Iterable[Block]]) -> Iterator[tuple[int, Directory]]:
@@ -185,7 +184,7 @@ class _ReceiveFiles:
         if self.segments.have_ranges and directory.size_bytes > sizes.RANGE_BYTES:
             yield from self._in_parts(directory)
         else:
-            yield from self._read(directory)
+            yield from self._read(directory).items()
 
     def _in_parts(self, directory: Directory) -> Iterator[tuple[int, pa.Table]]:
         """As `_read`, in bounded memory: parts of the segments are split into files, from which partitions are read."""
@@ -193,30 +192,27 @@ class _ReceiveFiles:
         folder = _local_scratch(self.scratch / f"range-{directory.number}-{uuid4().hex}")
         try:
             blocks: list[Block] = []
-            for part in directory.parts(sizes.RANGE_BYTES):
-                origin, rows = f"{len(blocks):06d}", segments.rows(dict(self._read(part)))
-                blocks.append(write_block(_block_file(folder, origin), origin, segments.encode(rows, None)))
+            for part in directory.parts(sizes.RANGE_PART_BYTES):
+                origin, rows = f"{len(blocks):06d}", segments.rows(self._read(part))
+                blocks.append(write_block(folder, origin, segments.encode(rows, None)))
                 del rows
             receive = _ReceiveFiles(segments, folder)
             for one in directories(blocks):
-                yield from receive._read(one)
+                yield from receive._read(one).items()
         finally:
             folder.remove()
 
-    def _read(self, directory: Directory) -> Iterator[tuple[int, pa.Table]]:
+    def _read(self, directory: Directory) -> SplitTable:
+        files = SegmentFiles(self.scratch, are_mapped=self.segments.are_mapped)
         found: list[tuple[pa.Table, Ranges]] = []
         for is_held, sources in groupby(directory.sources(), lambda source: source[-1] is not None):
             if is_held:
                 held = [one.read(start, end) for _, start, end, _, one in sources if one is not None]
                 found += [(rows.table, rows.ranges) for rows in held]
             else:
-                is_mapped = self.segments.are_mapped
-                data = [
-                    read_segment(_block_file(self.scratch, origin).url, start, end, checksum, is_mapped=is_mapped)
-                    for origin, start, end, checksum, _ in sources
-                ]
+                data = [files.read(origin, start, end, checksum) for origin, start, end, checksum, _ in sources]
                 found.append(self.segments.decode(data))
-        yield from _split(found)
+        return _joined(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,13 +223,14 @@ class _ReceiveBytes:
 
     def __call__(self, group: tuple[int, Iterable[tuple[str, bytes]]]) -> Iterator[tuple[int, pa.Table]]:
         ordered = sorted(group[1], key=lambda item: item[0])
-        yield from _split([self.segments.decode([data for _, data in ordered])])
+        yield from _joined([self.segments.decode([data for _, data in ordered])]).items()
 
 
-def _split(found: list[tuple[pa.Table, Ranges]]) -> Iterator[tuple[int, pa.Table]]:
+def _joined(found: list[tuple[pa.Table, Ranges]]) -> SplitTable:
+    """The rows of all tables, which are released, by partition."""
     table = pa.concat_tables([table for table, _ in found]) if len(found) > 1 else found[0][0]
     ranges = Ranges(
         np.concatenate([ranges.names for _, ranges in found]), np.concatenate([ranges.sizes for _, ranges in found])
     )
     found.clear()
-    yield from ranges.split(table).items()
+    return ranges.split(table)

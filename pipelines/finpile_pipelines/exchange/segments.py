@@ -7,6 +7,7 @@ import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,11 +17,11 @@ from fsspec.implementations.local import LocalFileSystem
 
 from finpile import storage
 from finpile.errors import IntegrityError
-from finpile.output.work_folder import WorkFile
+from finpile.output.work_folder import WorkFolder
 from finpile.storage.file_systems import file_system_of, is_object_store, read_all
 from finpile_pipelines.exchange.arrow_bytes import Compression, table_from_bytes, table_to_bytes
 from finpile_pipelines.exchange.held_tables import HeldTable
-from finpile_pipelines.exchange.packed import PackedRows, Ranges, SplitTable, can_pack
+from finpile_pipelines.exchange.packed import RANGE_BYTES, PackedRows, Ranges, SplitTable, can_pack
 
 _I64 = npt.NDArray[np.int64]
 #: Smaller segments are not compressed.
@@ -103,19 +104,17 @@ class Segments:
 
 def _streams(rows: SplitTable, cuts: _I64) -> Iterator[bytes]:
     """Arrow IPC, after the number of ranges and the ranges."""
-    sizes = np.diff(rows.bounds)
-    for low, high in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
-        first, last = int(rows.bounds[low]), int(rows.bounds[high])
-        ranges = np.stack([rows.names[low:high], sizes[low:high]], axis=1).astype("<i8")
-        stream = table_to_bytes(rows.table.slice(first, last - first).combine_chunks(), None)
-        yield b"".join([_SIZE.pack(high - low), ranges.tobytes(), stream])
+    ranges = rows.ranges.to_bytes()
+    for (low, high), (first, last) in zip(pairwise(cuts.tolist()), pairwise(rows.bounds[cuts].tolist()), strict=True):
+        stream = table_to_bytes(rows.table.slice(first, last - first), None)
+        yield b"".join([_SIZE.pack(high - low), ranges[low * RANGE_BYTES : high * RANGE_BYTES], stream])
 
 
 def _from_streams(segments: Sequence[bytes | memoryview]) -> tuple[pa.Table, Ranges]:
     tables, ranges = [], []
     for segment in segments:
         (num_ranges,) = _SIZE.unpack_from(segment)
-        start = _SIZE.size + num_ranges * 16
+        start = _SIZE.size + num_ranges * RANGE_BYTES
         ranges.append(np.frombuffer(segment, "<i8", num_ranges * 2, _SIZE.size).reshape(-1, 2))
         tables.append(table_from_bytes(memoryview(segment)[start:]))
     found = np.concatenate(ranges)
@@ -153,10 +152,15 @@ class Block(NamedTuple):
     held: HeldTable | None = None
 
 
-def write_block(file: WorkFile, origin: str, segments: Iterator[tuple[int, bytes]]) -> Block:
-    """Writes a file of segments."""
+def segment_file_name(origin: str) -> str:
+    """The name of the file of an origin's segments."""
+    return f"{origin}.arrow"
+
+
+def write_block(folder: WorkFolder, origin: str, segments: Iterator[tuple[int, bytes]]) -> Block:
+    """Writes the file of an origin's segments."""
     numbers, places, checksums = [], [0], []
-    with storage.write_atomically(file, durable=False) as stream:
+    with storage.write_atomically(folder.file(segment_file_name(origin)), durable=False) as stream:
         for number, segment in segments:
             stream.write(segment)
             numbers.append(number)
@@ -170,22 +174,31 @@ def compression_of(url: str) -> Compression | None:
     return "lz4" if is_object_store(file_system_of(url)[0]) else None
 
 
-def read_segment(url: str, start: int, end: int, checksum: int, *, is_mapped: bool = False) -> bytes | memoryview:
-    """The bytes of a segment; if `is_mapped`, those of a file on this machine are mapped into memory.
+class SegmentFiles:
+    """The files of the segments of an exchange, by origin, in one folder. The file system is looked up once."""
 
-    Raises: IntegrityError if the bytes are not those that were written.
-    """
-    fs, path = file_system_of(url)
-    data: bytes | memoryview
-    if not isinstance(fs, LocalFileSystem):
-        data = read_all(fs, path, start, end)
-    elif is_mapped:
-        data = _mapped(path, start, end)
-    else:
-        data = _read_local(path, start, end)
-    if len(data) != end - start or zlib.crc32(data) != checksum:
-        raise IntegrityError(f"{url} is damaged: run the same command again")
-    return data
+    def __init__(self, folder: WorkFolder, *, are_mapped: bool) -> None:
+        """If they `are_mapped`, segments on this machine are mapped into memory."""
+        self._folder, self._are_mapped = folder, are_mapped
+        self._fs, self._root = file_system_of(folder.url)
+
+    def read(self, origin: str, start: int, end: int, checksum: int) -> bytes | memoryview:
+        """The bytes of a segment.
+
+        Raises: IntegrityError if they are not those that were written.
+        """
+        path = f"{self._root}/{segment_file_name(origin)}"
+        data: bytes | memoryview
+        if not isinstance(self._fs, LocalFileSystem):
+            data = read_all(self._fs, path, start, end)
+        elif self._are_mapped:
+            data = _mapped(path, start, end)
+        else:
+            data = _read_local(path, start, end)
+        if len(data) != end - start or zlib.crc32(data) != checksum:
+            url = self._folder.file(segment_file_name(origin))
+            raise IntegrityError(f"{url} is damaged: run the same command again")
+        return data
 
 
 def _read_local(path: str, start: int, end: int) -> bytes:
