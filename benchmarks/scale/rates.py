@@ -6,7 +6,8 @@
 and tokens of bytes by class, of vocabularies of several sizes that are trained on the text that they encode.
 `stages`: a mix of news and minutes with all stages on, and the sample corpus, whose time is the fixed cost of each
 stage. `exact`: the same text as documents of 80 bytes and of 80 kB. `near`: the mix with `near: fast` and `paper`.
-`made`: the build of made text with which `finpile plan --measure` compares another machine. `start`: a build of one
+`made`: the build of made text with which `finpile plan --measure` compares another machine. `segments`: the exchange
+of documents to 8 files, to 256, and to ranges of files. `start`: a build of one
 small document. `memory`: 1 GB of generated text with all stages on, on one, two and
 four workers. `templates`: the stage of this name, of which all rows of the mix and of the sample are groups. `mixture`:
 tokens of the mix once, three times, and one and a half times, for which they are counted. Times are of two worker
@@ -36,7 +37,7 @@ import numpy as np
 import pyarrow as pa
 import yaml
 from finpile_pipelines.plan.byte_classes import byte_shares, class_counts
-from finpile_pipelines.plan.measurement import measure_machine
+from finpile_pipelines.plan.measurement import factors_of, measure_machine
 from finpile_tokenizer import UnigramTokenizer, UnigramTrainer, count_pretokens, merge, prune_to
 from scipy.optimize import lsq_linear
 
@@ -45,6 +46,7 @@ from benchmarks.common.report import ROOT, cpu_model
 from benchmarks.scale.corpus import write_corpus
 from benchmarks.scale.measured_builds import WORKERS, Measured, command_peaks, measured_build
 from benchmarks.scale.sentences import read_material
+from benchmarks.suite.document_exchange import measure
 from finpile.config import NearConfig, load_config
 from finpile.documents.document import RawDocument
 from finpile.sources.readers.finding import list_inputs
@@ -339,6 +341,30 @@ def measure_made(data: Path, folder: Path) -> dict[str, Any]:
     return {"made_cpu_seconds": {stage: round(median(found[stage] for found in rounds), 3) for stage in rounds[0]}}
 
 
+def measure_segments(data: Path, folder: Path) -> dict[str, Any]:
+    """What the exchange of documents takes for each segment, and for each MB that is sent to ranges of files.
+
+    As on the machine of the other rates: times are divided by those of the build of made text.
+    """
+    del data
+    there = json.loads(TABLE.read_text())["made_cpu_seconds"]
+    factor = factors_of(measure_machine(), there)["split"]
+    few, many = (_exchanged(folder, partitions, partitions) for partitions in (8, 256))
+    per_segment = (many["cpu_seconds"] - few["cpu_seconds"]) / (many["segments"] - few["segments"])
+    ranges = _exchanged(folder, 64, 8, range_bytes=64 << 20)
+    per_mb = (ranges["cpu_seconds"] - few["cpu_seconds"]) / (few["text_bytes"] / 1e6)
+    return {
+        "split_cpu_seconds_per_segment": round(per_segment / factor, 7),
+        "split_cpu_seconds_per_mb_of_ranges": round(per_mb / factor, 5),
+    }
+
+
+def _exchanged(folder: Path, partitions: int, most: int, range_bytes: int = 128 << 20) -> dict[str, Any]:
+    """The median by CPU time."""
+    rounds = [measure(folder, partitions, most, range_bytes=range_bytes) for _ in range(_ROUNDS)]
+    return sorted(rounds, key=lambda found: float(found["cpu_seconds"]))[_ROUNDS // 2]
+
+
 def measure_start(data: Path, folder: Path) -> dict[str, Any]:
     """The CPU time of `finpile build` for a build of one document, without that of its stages."""
     del data
@@ -370,6 +396,7 @@ _PARTS = {
     "exact": measure_exact,
     "near": measure_near,
     "made": measure_made,
+    "segments": measure_segments,
     "start": measure_start,
     "templates": measure_templates,
     "memory": measure_memory,

@@ -6,8 +6,9 @@
 A build of 64 MiB shards and files of 128 MiB has 4,096 files at 512 GiB. Here each of a few shards sends its documents
 to as many partitions, so that a segment has as few documents as there, and the work for each byte is as in the large
 build, but for what does not grow with bytes: files to open and to write. `--segments` are the most that a shard has,
-if not those of the code; 0 for one of each partition. `--range-mib` are the bytes of a range above which its segments
-are split in files: to see what that costs, it has to be smaller than what a range has here.
+if not those of the code for shards of this size; 0 for one of each partition. `--range-mib` are the bytes of a range
+above which its segments are split in files, in parts of a quarter: to see what that costs, it has to be smaller than
+what a range has here.
 
 Each measurement runs in a process of its own; `--checkouts` runs the code of other checkouts, too, in turns. CPU time
 is that of the exchange alone, without the documents' generation and without their rows being read.
@@ -44,7 +45,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args(arguments)
     if options.one:
-        print(json.dumps(_measure(options)))
+        found = measure(
+            options.folder,
+            options.partitions[0],
+            options.segments[0],
+            num_shards=options.shards,
+            shard_bytes=options.mib << 20,
+            document_bytes=options.bytes,
+            range_bytes=int(options.range_mib * 2**20),
+        )
+        print(json.dumps(found))
         return
     rows: list[list[str]] = []
     first: dict[tuple[str, int | None], float] = {}
@@ -74,7 +84,17 @@ def _run(checkout: Path, options: argparse.Namespace, partitions: int, segments:
     return found
 
 
-def _measure(options: argparse.Namespace) -> dict[str, Any]:
+def measure(
+    folder: Path,
+    partitions: int,
+    most: int | None,
+    *,
+    num_shards: int = 64,
+    shard_bytes: int = 16 << 20,
+    document_bytes: int = 3300,
+    range_bytes: int = 128 << 20,
+) -> dict[str, Any]:
+    """CPU seconds of one exchange in this process, its text, segments and rows, and the most resident memory."""
     import psutil
     from finpile_pipelines.exchange import partition
     from finpile_pipelines.exchange.partition import PartitionedTables, by_range
@@ -84,17 +104,19 @@ def _measure(options: argparse.Namespace) -> dict[str, Any]:
     from finpile.output.work_folder import WorkFolder
     from finpile.storage import sizes
 
-    ((partitions,), (most,)) = options.partitions, options.segments
-    sizes.RANGE_BYTES = int(options.range_mib * 2**20)
-    scratch = options.folder / f"exchange-{os.getpid()}"
+    setattr(sizes, "RANGE_BYTES", range_bytes)  # noqa: B010
+    setattr(sizes, "RANGE_PART_BYTES", range_bytes // 4)  # noqa: B010
+    if most is None:
+        most = sizes.most_document_segments(shard_bytes)
+    scratch = folder / f"exchange-{os.getpid()}"
     shutil.rmtree(scratch, ignore_errors=True)
-    segments = Segments(None, partitions, sizes.MOST_SEGMENTS if most is None else most)
+    segments = Segments(None, partitions, most)
     send = partition._SendFiles(segments, WorkFolder(str(scratch)), holds_tables=False)
     receive = partition._ReceiveFiles(segments, WorkFolder(str(scratch)))
     cpu_seconds, text_bytes, blocks = 0.0, 0, []
     process, highest = psutil.Process(), 0
-    for shard in range(options.shards):
-        rows = _documents(shard, options.mib << 20, options.bytes)
+    for shard in range(num_shards):
+        rows = _documents(shard, shard_bytes, document_bytes)
         text_bytes += rows["text"].nbytes
         began = time.process_time()
         of = by_range(digest_bits(rows["digest"]), partitions)

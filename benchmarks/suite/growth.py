@@ -104,7 +104,9 @@ def _build(corpus: Path, options: argparse.Namespace) -> dict[str, Any]:
     setattr(size_constants, "MOST_SEGMENTS", options.segments)  # noqa: B010
     say(f"code of {Path(finpile_pipelines.__file__).parents[2]}")
     out, config = corpus.with_name(f"{corpus.name}-out-{os.getpid()}"), corpus / f"corpus-{os.getpid()}.yaml"
-    dedup = {"exact": "substring" in options.stages, "near": None} | {name: _DEDUP[name] for name in options.stages}
+    dedup = {"exact": not {"near", "substring"}.isdisjoint(options.stages), "near": None} | {
+        name: _DEDUP[name] for name in options.stages
+    }
     source = {"format": "parquet", "clean": {"html": "never"}, "name": "Web", "dataset": "Generated"}
     sources = [{**source, "paths": ["documents/*.parquet"]}]
     config.write_text(yaml.safe_dump({"name": "growth", "root": str(corpus), "sources": sources, "dedup": dedup}))

@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from finpile_pipelines.build import build
 from finpile_pipelines.corpus.ingest import find_inputs
@@ -19,15 +20,15 @@ from finpile_pipelines.plan.byte_classes import ByteShares
 from finpile_pipelines.plan.inputs import SourceInput, measure_inputs, sample_inputs, scaled
 from finpile_pipelines.plan.jobs import num_jobs
 from finpile_pipelines.plan.limits import limits
-from finpile_pipelines.plan.model import Plan, StagePlan, plan_build
+from finpile_pipelines.plan.model import Plan, StagePlan, filled, plan_build
 from finpile_pipelines.plan.rates import load_rates
 from finpile_pipelines.runner.engine import Engine
 
-from finpile.config import CorpusConfig, SourceConfig, TemplatesConfig, load_config
+from finpile.config import CleanConfig, CorpusConfig, SourceConfig, TemplatesConfig, load_config
 from finpile.config.mixture import WeightConfig
 from finpile.config.rows import RowsConfig
 from finpile.errors import RunError
-from finpile.sources.readers.finding import list_inputs
+from finpile.sources.readers.finding import InputFile, list_inputs
 from finpile.storage.sizes import num_partitions
 
 RATES = load_rates()
@@ -273,14 +274,58 @@ def test_rows_of_documents_cost_by_document_and_texts_by_byte(sample: CorpusConf
     few = scaled(_inputs(sample), 1e9)
     many = [replace(source, documents=10 * source.documents) for source in few]
     plans = [plan_build(sample, inputs, 2, RATES) for inputs in (few, many)]
+    expected = {"exact": (True, True), "near": (True, True), "split": (False, True)}  # they fill more files
     for one, other in zip(plans[0].stages, plans[1].stages, strict=True):
         is_more = (other.shuffled_bytes > one.shuffled_bytes, other.cpu_seconds > one.cpu_seconds)
-        assert is_more == {"exact": (True, True), "near": (True, True)}.get(one.stage, (False, False)), one.stage
+        assert is_more == expected.get(one.stage, (False, False)), one.stage
     [exact] = [stage for stage in plans[1].stages if stage.stage == "exact"]
     assert exact.shuffled_bytes == pytest.approx(plans[1].documents * RATES.exact_exchanged_per_document)
     folded = replace(sample, dedup=replace(sample.dedup, exact_fold="whitespace"))
     [read] = [stage for stage in plan_build(folded, many, 2, RATES).stages if stage.stage == "exact"]
     assert read.cpu_seconds > exact.cpu_seconds or sample.dedup.exact_fold == "whitespace"
+
+
+def test_splitting_grows_with_segments_of_documents_and_their_ranges_alone(sample: CorpusConfig) -> None:
+    """From 1 GB to 1 PB: no segment, 256, and 2,048 of each shard at most."""
+    rate = RATES.stage("split")
+    per_mb = []
+    for size in (1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15):
+        (stage,) = (stage for stage in _plan(sample, size, 100).stages if stage.stage == "split")
+        per_mb.append((stage.cpu_seconds - rate.fixed_cpu_seconds) / size * 1e6)
+    bound = rate.cpu_seconds_per_mb + RATES.split_cpu_seconds_per_mb_of_ranges
+    bound += RATES.split_cpu_seconds_per_segment * 1e6 / (64 << 10)
+    assert per_mb[0] == pytest.approx(rate.cpu_seconds_per_mb, rel=0.25)
+    assert per_mb[1] < per_mb[3] <= max(per_mb) <= bound * 1.2
+
+
+def test_filled_files_are_those_that_random_documents_fill() -> None:
+    draw = np.random.default_rng(5)
+    for files, documents in ((8, 3), (100, 50), (100, 400), (1000, 10)):
+        found = [len(set(draw.integers(0, files, documents).tolist())) for _ in range(200)]
+        assert filled(files, documents) == pytest.approx(sum(found) / len(found), rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "html", "expected"),
+    [
+        ("jsonl", "auto", "jsonl"),
+        ("jsonl", "always", "warc"),
+        ("text", "never", "jsonl"),
+        ("warc", "never", "jsonl"),
+        ("warc", "always", "warc"),
+        ("edgar", "always", "edgar"),
+    ],
+)
+def test_documents_are_cleaned_at_the_rate_of_what_the_corpus_file_says_they_are(
+    kind: Any, html: Any, expected: str, sample: CorpusConfig
+) -> None:
+    source = SourceConfig(name="News", dataset="A", format=kind, paths=("*",), clean=CleanConfig(html=html))
+    file = InputFile(url="news", locator="news", size_bytes=1_000_000, version="1")
+    (found,) = measure_inputs(replace(sample, sources=(source,)), [[file]], RATES)
+    assert found.clean_bytes == found.text_bytes * RATES.format(expected).clean_per_text
+    (stage,) = (one for one in plan_build(sample, [found], 1, RATES).stages if one.stage == "clean")
+    expected_seconds = found.text_bytes / 1e6 * RATES.format(expected).clean_cpu_seconds_per_mb
+    assert stage.cpu_seconds - RATES.stage("clean").fixed_cpu_seconds == pytest.approx(expected_seconds)
 
 
 def test_limits_are_exceeded_from_the_size_at_which_they_are_reached(sample: CorpusConfig) -> None:

@@ -15,6 +15,9 @@ from finpile_pipelines.plan.byte_classes import ByteShares
 from finpile_pipelines.plan.rates import Rates
 from finpile_pipelines.plan.samples import Sample, read_sample
 
+#: Formats of pages, and those by whose rates documents are cleaned if the corpus file says that all are pages, or none.
+_PAGES, _CLEANED_AS = ("edgar", "warc"), {"always": "warc", "never": "jsonl"}
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SourceInput:
@@ -23,6 +26,8 @@ class SourceInput:
     source: str
     dataset: str
     format: str
+    cleaned_as: str
+    """The format by whose rate `clean` takes its time."""
     num_files: int
     """Or ranges of them, where a file is cut for several tasks."""
     stored_bytes: float
@@ -74,16 +79,19 @@ def measure_inputs(
 
 
 def _measured(source: SourceConfig, files: Sequence[InputFile], sample: Sample | None, rates: Rates) -> SourceInput:
-    rate = rates.format(source.format)
+    rate, cleaned_as = rates.format(source.format), _cleaned_as(source)
     sizes = [file.size_bytes * (rate.decoded_per_stored if _is_packed(file) else 1.0) for file in files]
     ranges = [expected_ranges(file, source) for file in files]
     decoded = sum(sizes)
     text = sample.text_bytes if sample else decoded * rate.text_per_decoded
-    clean_per_text = rate.clean_per_text if sample is None or sample.clean_per_text is None else sample.clean_per_text
+    clean_per_text = sample.clean_per_text if sample else None
+    if clean_per_text is None:
+        clean_per_text = rates.format(cleaned_as).clean_per_text
     return SourceInput(
         source=source.label,
         dataset=source.dataset,
         format=source.format,
+        cleaned_as=cleaned_as,
         num_files=sum(ranges),
         stored_bytes=sum(file.size_bytes for file in files),
         decoded_bytes=decoded,
@@ -96,6 +104,11 @@ def _measured(source: SourceConfig, files: Sequence[InputFile], sample: Sample |
         rows=source.rows,
         has_templates=source.template_group is not None,
     )
+
+
+def _cleaned_as(source: SourceConfig) -> str:
+    are_pages, html = source.format in _PAGES, source.clean.html
+    return source.format if are_pages and html == "always" else _CLEANED_AS.get(html, source.format)
 
 
 def _is_packed(file: InputFile) -> bool:

@@ -6,6 +6,7 @@ ends no earlier than its longest task. All rates are measured (`finpile_pipeline
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +18,7 @@ from finpile.plugins import stages
 from finpile.storage.sizes import (
     SHARD_BYTES,
     SHARD_TOKENS,
+    most_document_segments,
     num_partitions,
     part_bytes_of,
     shard_bytes_of,
@@ -261,17 +263,36 @@ class _Model:
         if name == "near" and near is not None:
             more = near.bands * near.rows - rates.near_hashes
             seconds += self.documents * more * rates.near_cpu_seconds_per_document_and_hash
+        if name == "split":
+            seconds += self._segments_cpu_seconds()
         seconds = max(0.0, seconds) * num_readings(name, self.config)
         if name == "tokenizer" and self._read(name) < self.text:
             seconds += self.text / _MB * self.rates.tokenizer_cpu_seconds_per_mb_sampled
         return seconds
 
+    def _segments_cpu_seconds(self) -> float:
+        """Of `split`, what grows with the files to which a shard sends documents, or with ranges of them."""
+        rates, most = self.rates, most_document_segments(self.shard_bytes)
+        files = self._files()
+        num_files, segments = sum(files.values()), 0.0
+        for source in self.inputs:
+            shards = max(1, _ceil(source.text_bytes / self.shard_bytes))
+            mine = sum(files[source.dataset, row] for row in source.rows) / len(source.rows)
+            segments += shards * filled(mine * min(1.0, most / num_files), source.documents / shards)
+        seconds = segments * rates.split_cpu_seconds_per_segment
+        if num_files > most:
+            seconds += self.text / _MB * rates.split_cpu_seconds_per_mb_of_ranges
+        return seconds
+
+    def _files(self) -> Mapping[Row, int]:
+        """Published files of documents, by row of Table 1."""
+        return {row: max(1, _ceil(size / part_bytes_of(int(size)))) for row, size in self._domains().items()}
+
     def _reading_cpu_seconds(self, name: str, source: SourceInput) -> float:
         """Of `ingest` or `clean` for one source, by the rates of its format."""
-        rate = self.rates.format(source.format)
         if name == "ingest":
-            return source.decoded_bytes / _MB * rate.ingest_cpu_seconds_per_mb
-        return source.text_bytes / _MB * rate.clean_cpu_seconds_per_mb
+            return source.decoded_bytes / _MB * self.rates.format(source.format).ingest_cpu_seconds_per_mb
+        return source.text_bytes / _MB * self.rates.format(source.cleaned_as).clean_cpu_seconds_per_mb
 
     def _rate(self, name: str) -> StageRate:
         return self.rates.stage(self._measured(name))
@@ -291,8 +312,7 @@ class _Model:
             chunks = sum(self._chunks(size) for size in self._sampled().values())
             return chunks, 1 / chunks
         if name in _OF_PARTS:
-            parts = sum(max(1, _ceil(size / part_bytes_of(int(size)))) for size in self._domains().values())
-            return parts, min(1.0, self._largest_part() / max(1.0, self.text))
+            return sum(self._files().values()), min(1.0, self._largest_part() / max(1.0, self.text))
         largest = min(self.shard_bytes, max((source.text_bytes for source in self.inputs), default=0.0))
         return self.num_shards, min(1.0, largest / max(1.0, self.text))
 
@@ -364,6 +384,15 @@ class _Model:
         published = sum(self.rates.published_per_text[folder] for folder in folders)
         copies = self.copies.per_text if name == "tokens" else 1.0
         return (self._rate(name).disk_per_text + published) * copies * self._read(name)
+
+
+def filled(files: float, documents: float) -> float:
+    """Files that get one at least of some documents, each of which goes to any of them: the expected number.
+
+    >>> round(filled(100, 50)), round(filled(100, 10_000))
+    (39, 100)
+    """
+    return files * -math.expm1(-documents / files)
 
 
 def _ceil(value: float) -> int:

@@ -20,6 +20,8 @@ _OF_STAGES = (
     "exact_cpu_seconds_per_mb",
     "exact_cpu_seconds_per_mb_folded",
     "near_cpu_seconds_per_document_and_hash",
+    "split_cpu_seconds_per_mb_of_ranges",
+    "split_cpu_seconds_per_segment",
     "tokenizer_cpu_seconds_per_mb_sampled",
     "tokens_cpu_seconds_per_mb_and_copy",
     "tokens_cpu_seconds_per_mb_counted",
@@ -113,6 +115,10 @@ class Rates:
     near_hashes: int
     """Bands of the measured setting, and its hash values."""
     near_exchanged_per_document_and_band: float
+    split_cpu_seconds_per_segment: float
+    """Of documents that a shard sends to one published file, or to one range of files."""
+    split_cpu_seconds_per_mb_of_ranges: float
+    """Of documents that are sent to ranges of files, besides."""
     tokenizer_cpu_seconds_per_mb_sampled: float
     """Of choosing a sample of all text for the tokenizer, in two passes.
     Source: benchmarks/results/2026-11-24_tokenizer_sample.md"""
