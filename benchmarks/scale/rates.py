@@ -351,7 +351,7 @@ def measure_segments(data: Path, folder: Path) -> dict[str, Any]:
     factor = factors_of(measure_machine(), there)["split"]
     few, many = (_exchanged(folder, partitions, partitions) for partitions in (8, 256))
     per_segment = (many["cpu_seconds"] - few["cpu_seconds"]) / (many["segments"] - few["segments"])
-    ranges = _exchanged(folder, 64, 8, range_bytes=64 << 20)
+    ranges = _exchanged(folder, 64, 8)
     per_mb = (ranges["cpu_seconds"] - few["cpu_seconds"]) / (few["text_bytes"] / 1e6)
     return {
         "split_cpu_seconds_per_segment": round(per_segment / factor, 7),
@@ -359,9 +359,9 @@ def measure_segments(data: Path, folder: Path) -> dict[str, Any]:
     }
 
 
-def _exchanged(folder: Path, partitions: int, most: int, range_bytes: int = 128 << 20) -> dict[str, Any]:
+def _exchanged(folder: Path, partitions: int, most: int) -> dict[str, Any]:
     """The median by CPU time."""
-    rounds = [measure(folder, partitions, most, range_bytes=range_bytes) for _ in range(_ROUNDS)]
+    rounds = [measure(folder, partitions, most) for _ in range(_ROUNDS)]
     return sorted(rounds, key=lambda found: float(found["cpu_seconds"]))[_ROUNDS // 2]
 
 

@@ -1,13 +1,13 @@
 """CPU time per byte of the exchange of documents to published files, by the number of files.
 
     python -m benchmarks.suite.document_exchange FOLDER [--partitions 8 64 512 4096 32768] [--shards 64] [--mib 16]
-        [--bytes 3300] [--segments N ...] [--range-mib 128] [--rounds 1] [--checkouts DIR ...]
+        [--bytes 3300] [--segments N ...] [--range-mib 32] [--rounds 1] [--checkouts DIR ...]
 
 A build of 64 MiB shards and files of 128 MiB has 4,096 files at 512 GiB. Here each of a few shards sends its documents
 to as many partitions, so that a segment has as few documents as there, and the work for each byte is as in the large
 build, but for what does not grow with bytes: files to open and to write. `--segments` are the most that a shard has,
 if not those of the code for shards of this size; 0 for one of each partition. `--range-mib` are the bytes of a range
-above which its segments are split in files, in parts of a quarter: to see what that costs, it has to be smaller than
+above which its segments are split in files, in parts of this size: to see what that costs, it has to be smaller than
 what a range has here.
 
 Each measurement runs in a process of its own; `--checkouts` runs the code of other checkouts, too, in turns. The table
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--mib", type=int, default=16, help="text of a shard")
     parser.add_argument("--bytes", type=int, default=3300, help="text of a document, on average")
     parser.add_argument("--segments", type=int, nargs="+", default=(None,))
-    parser.add_argument("--range-mib", type=float, default=128)
+    parser.add_argument("--range-mib", type=float, default=32)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--checkouts", type=Path, nargs="*", default=[])
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
@@ -98,7 +98,7 @@ def measure(
     num_shards: int = 64,
     shard_bytes: int = 16 << 20,
     document_bytes: int = 3300,
-    range_bytes: int = 128 << 20,
+    range_bytes: int = 32 << 20,
 ) -> dict[str, Any]:
     """CPU seconds of one exchange in this process, its text, segments and rows, and the most resident memory."""
     import psutil
@@ -111,7 +111,6 @@ def measure(
     from finpile.storage import sizes
 
     setattr(sizes, "RANGE_BYTES", range_bytes)  # noqa: B010
-    setattr(sizes, "RANGE_PART_BYTES", range_bytes // 4)  # noqa: B010
     if most is None:
         of_code = getattr(sizes, "most_document_segments", None)  # other checkouts have one for each partition
         most = of_code(shard_bytes) if of_code else 0

@@ -28,9 +28,9 @@ MOST_SEGMENTS = 2048
 _SEGMENT_TEXT_BYTES = 64 << 10
 #: Segments of documents up to which a shard has one for each published file, however small it is.
 _FEW_SEGMENTS = 256
-#: Bytes of segments of a range of partitions that are split in memory, and of the parts in which larger ones are split
-#: in files: the rows of a part are copied.
-RANGE_BYTES, RANGE_PART_BYTES = 128 << 20, 32 << 20
+#: Bytes of segments of a range of partitions that are split in memory, which copies their rows; more in parts of this
+#: size, in files.
+RANGE_BYTES = 32 << 20
 _MIN_PARTITIONS = 2
 #: Up to this number, an exchange has one partition for each unit of its rows.
 _EVEN_PARTITIONS = 4096

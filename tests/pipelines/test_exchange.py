@@ -106,7 +106,6 @@ def test_segments_of_several_partitions_give_the_same_tables(
     expected = exchanged(transport, sorted(origins()), tmp_path / "each")
     monkeypatch.setattr(sizes, "MOST_SEGMENTS", most)
     monkeypatch.setattr(sizes, "RANGE_BYTES", range_bytes)
-    monkeypatch.setattr(sizes, "RANGE_PART_BYTES", max(1, range_bytes // 4))
     monkeypatch.setattr(held_tables, "HELD_BYTES", 2000)
     assert exchanged(transport, sorted(origins(), reverse=True), tmp_path / "ranges", 6) == expected
     assert not list((process_folder() / "exchange").rglob("*.arrow"))

@@ -196,8 +196,7 @@ def test_ranges_of_files_are_published_as_single_files_are(
         out = tmp_path / str(most)
         if most is not None:
             monkeypatch.setattr(split, "most_document_segments", lambda shard_bytes, most=most: most)
-            monkeypatch.setattr(storage_sizes, "RANGE_BYTES", 10_000)
-            monkeypatch.setattr(storage_sizes, "RANGE_PART_BYTES", 4_000)
+            monkeypatch.setattr(storage_sizes, "RANGE_BYTES", 4_000)
             monkeypatch.setattr(held_tables, "HELD_BYTES", 0)
         build(config, str(out), Engine(), sizes=Sizes(part_bytes=10_000), until="split")
         found.append(snapshot(out))

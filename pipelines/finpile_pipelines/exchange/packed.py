@@ -31,8 +31,8 @@ from finpile.errors import IntegrityError
 _I64 = npt.NDArray[np.int64]
 #: Bytes of segments that are decoded at once: Arrow's strings have offsets of 32 bits.
 _DECODED_BYTES = 1 << 30
-#: Of a range in a segment.
-RANGE_BYTES = 16
+#: The partition of a range, and its number of rows.
+RANGE_ENTRY_BYTES = 16
 
 
 class SplitTable(Mapping[int, pa.Table]):
@@ -95,7 +95,7 @@ class Ranges(NamedTuple):
     sizes: _I64
 
     def to_bytes(self) -> bytes:
-        """Each as `RANGE_BYTES`: its partition and its number of rows."""
+        """Each as `RANGE_ENTRY_BYTES`: its partition and its number of rows."""
         return np.stack([self.names, self.sizes], axis=1).astype("<i8").tobytes()
 
     def split(self, table: pa.Table) -> SplitTable:
@@ -142,7 +142,7 @@ class PackedRows:
             yield b"".join(
                 (
                     self._head.pack(last - first, high - low, packed.nulls, *sizes),
-                    range_bytes[low * RANGE_BYTES : high * RANGE_BYTES],
+                    range_bytes[low * RANGE_ENTRY_BYTES : high * RANGE_ENTRY_BYTES],
                     row_bytes[first * width : last * width],
                     *(data[column[at] : column[at + 1]] for (_, data), column in zip(packed.data, ends, strict=True)),
                     *(validity[first:last] for validity in packed.validity),
@@ -198,7 +198,7 @@ class PackedRows:
             if len(view) < head.size:
                 raise IntegrityError("a segment of an exchange is cut off")
             num_rows, num_ranges, nulls, *lengths = head.unpack_from(view)
-            at = head.size + num_ranges * RANGE_BYTES
+            at = head.size + num_ranges * RANGE_ENTRY_BYTES
             ranges.append(view[head.size : at])
             rows.append(view[at : at + num_rows * width])
             at += num_rows * width

@@ -192,7 +192,7 @@ class _ReceiveFiles:
         folder = _local_scratch(self.scratch / f"range-{directory.number}-{uuid4().hex}")
         try:
             blocks: list[Block] = []
-            for part in directory.parts(sizes.RANGE_PART_BYTES):
+            for part in directory.parts(sizes.RANGE_BYTES):
                 origin, rows = f"{len(blocks):06d}", segments.rows(self._read(part))
                 blocks.append(write_block(folder, origin, segments.encode(rows, None)))
                 del rows

@@ -21,7 +21,7 @@ from finpile.output.work_folder import WorkFolder
 from finpile.storage.file_systems import file_system_of, is_object_store, read_all
 from finpile_pipelines.exchange.arrow_bytes import Compression, table_from_bytes, table_to_bytes
 from finpile_pipelines.exchange.held_tables import HeldTable
-from finpile_pipelines.exchange.packed import RANGE_BYTES, PackedRows, Ranges, SplitTable, can_pack
+from finpile_pipelines.exchange.packed import RANGE_ENTRY_BYTES, PackedRows, Ranges, SplitTable, can_pack
 
 _I64 = npt.NDArray[np.int64]
 #: Smaller segments are not compressed.
@@ -107,14 +107,14 @@ def _streams(rows: SplitTable, cuts: _I64) -> Iterator[bytes]:
     ranges = rows.ranges.to_bytes()
     for (low, high), (first, last) in zip(pairwise(cuts.tolist()), pairwise(rows.bounds[cuts].tolist()), strict=True):
         stream = table_to_bytes(rows.table.slice(first, last - first), None)
-        yield b"".join([_SIZE.pack(high - low), ranges[low * RANGE_BYTES : high * RANGE_BYTES], stream])
+        yield b"".join([_SIZE.pack(high - low), ranges[low * RANGE_ENTRY_BYTES : high * RANGE_ENTRY_BYTES], stream])
 
 
 def _from_streams(segments: Sequence[bytes | memoryview]) -> tuple[pa.Table, Ranges]:
     tables, ranges = [], []
     for segment in segments:
         (num_ranges,) = _SIZE.unpack_from(segment)
-        start = _SIZE.size + num_ranges * RANGE_BYTES
+        start = _SIZE.size + num_ranges * RANGE_ENTRY_BYTES
         ranges.append(np.frombuffer(segment, "<i8", num_ranges * 2, _SIZE.size).reshape(-1, 2))
         tables.append(table_from_bytes(memoryview(segment)[start:]))
     found = np.concatenate(ranges)
