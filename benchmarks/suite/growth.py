@@ -6,7 +6,7 @@
 A shard of 64 KiB has 1/256 of the text of one of 16 MiB, and its exchanges as many partitions, so 16,000 shards have
 the tables of 250 GB. What every shard costs, whatever its size, weighs 256 times as much in the simulation, too; growth
 is that over the smallest number of shards. An origin gives `--segments` segments at most, an eighth of what it gives in
-a build: the text of each is a 32nd.
+a build: the text of each is a 32nd. Tables that stay in memory shrink as shards do, from 32 MiB to 128 KiB.
 
 Corpora are those of `benchmarks.scale.corpus`. Each build runs in a process of its own, which counts the tables that
 origins give to exchanges, their bytes as Arrow buffers, and the segments in which they travel. `--checkouts` builds
@@ -90,6 +90,7 @@ def _build(corpus: Path, options: argparse.Namespace) -> dict[str, Any]:
     """What the stages took; in this process, which must be new."""
     import finpile_pipelines
     from finpile_pipelines.build import build
+    from finpile_pipelines.exchange import held_tables
     from finpile_pipelines.exchange.partition import PartitionedTables
     from finpile_pipelines.exchange.segments import Segments
     from finpile_pipelines.runner.engine import Engine
@@ -102,6 +103,8 @@ def _build(corpus: Path, options: argparse.Namespace) -> dict[str, Any]:
     from finpile.storage import sizes as size_constants
 
     setattr(size_constants, "MOST_SEGMENTS", options.segments)  # noqa: B010
+    held_bytes = held_tables.HELD_BYTES * (options.kib << 10) // size_constants.SHARD_BYTES
+    setattr(held_tables, "HELD_BYTES", held_bytes)  # noqa: B010
     say(f"code of {Path(finpile_pipelines.__file__).parents[2]}")
     out, config = corpus.with_name(f"{corpus.name}-out-{os.getpid()}"), corpus / f"corpus-{os.getpid()}.yaml"
     dedup = {"exact": not {"near", "substring"}.isdisjoint(options.stages), "near": None} | {
