@@ -387,7 +387,7 @@ class _Model:
 
 
 def filled(files: float, documents: float) -> float:
-    """Files that get one at least of some documents, each of which goes to any of them: the expected number.
+    """The expected number of files with a document, if each document goes to any of the files.
 
     >>> round(filled(100, 50)), round(filled(100, 10_000))
     (39, 100)
