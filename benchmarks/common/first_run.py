@@ -2,10 +2,10 @@
 
     python -m benchmarks.common.first_run [CHECKOUT ...] [--rounds 3] [--workers 1 2] [--results FOLDER]
 
-Each checkout has an environment of its own (CHECKOUT/.venv/bin/finpile); without arguments this checkout is measured.
-In each round every checkout builds `pipelines/configs/sample.yaml` twice for each number of workers, into two new
-folders, with one new and empty NUMBA_CACHE_DIR: the first build is cold, the second warm. Checkouts take turns, so that
-a busy machine slows all of them.
+All checkouts run in the environment of this one; without arguments this checkout is measured. In each round every
+checkout builds `pipelines/configs/sample.yaml` twice for each number of workers, into two new folders, with one new and
+empty NUMBA_CACHE_DIR: the first build is cold, the second warm. Checkouts take turns, so that a busy machine slows all
+of them.
 
 CPU seconds are user and system time of the command and of all processes that it started, ended ones included. Memory
 is sampled every 0.2 s over all of these processes and the peak is given twice: PSS, in which a page that several
@@ -29,6 +29,7 @@ from pathlib import Path
 
 import psutil
 
+from benchmarks.common.checkouts import FINPILE, environment_of
 from benchmarks.common.report import RESULTS, ROOT, Report, table
 
 _CONFIG = "pipelines/configs/sample.yaml"
@@ -75,8 +76,9 @@ def _cold_and_warm(checkout: Path, workers: int) -> dict[str, Cost]:
 
 def _build(checkout: Path, workers: int, cache: Path, out: Path) -> Cost:
     """Raises: CalledProcessError if the build fails."""
-    command = [checkout / ".venv/bin/finpile", "build", checkout / _CONFIG, "-o", out, "--workers", str(workers)]
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
+    build = ["build", str(_CONFIG), "-o", str(out), "--workers", str(workers)]
+    command = [sys.executable, "-P", "-c", FINPILE, *build]
+    environment = {**environment_of(checkout), "NUMBA_CACHE_DIR": str(cache)}
     before, began = _children_cpu_seconds(), time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment, cwd=checkout)
     peak_pss = peak_rss = 0

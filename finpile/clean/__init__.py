@@ -10,6 +10,7 @@ from finpile.plugins.filter import Rejection, Span
 
 if TYPE_CHECKING:
     from finpile.clean.stage.clean import (
+        PAGE_GROUPS,
         REASONS,
         Cleaned,
         clean_batch,
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "PAGE_GROUPS",
     "REASONS",
     "Cleaned",
     "Rejection",

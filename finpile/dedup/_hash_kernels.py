@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+from finpile_tokenizer.arrays._array_kernels import fill
+from finpile_tokenizer.arrays.jit import inner, kernel
 
 from finpile.splitmix import GOLDEN, MIX_1, MIX_2
 
@@ -63,7 +64,7 @@ _FIRST_SYMBOL, _FIRST_CONTINUATION = 0x82, 0x80
 _BLOCK = np.uint64(64)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def mix(value: Any) -> Any:
     """Applies a bijection of 64-bit numbers in which every input bit affects every output bit."""
     value = (value ^ (value >> _U30)) * MIX_1
@@ -71,13 +72,13 @@ def mix(value: Any) -> Any:
     return value ^ (value >> _U31)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def grow(state: Any, random: Any) -> Any:
     """Returns a word's state after one more byte; `random` is the number of that byte. See `hash_words`."""
     return (state << _ONE | state >> _U63) ^ random
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _plain_end(data: U8, start: Any, end: Any) -> Any:
     """Returns the index, from `start` on, of the first byte whose rule depends on other bytes: see `hash_words`."""
     i = start
@@ -94,7 +95,7 @@ def _plain_end(data: U8, start: Any, end: Any) -> Any:
     return i
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hash_words(data: U8, start: int, end: int, out: U64) -> Any:
     """Hashes the words of `data[start:end]` (UTF-8) into `out`; returns their number, at most `(end-start+1)//2`.
 
@@ -151,7 +152,7 @@ def hash_words(data: U8, start: int, end: int, out: U64) -> Any:
     return np.int64(count)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hash_shingles(words: U64, ngram: int, out: U64) -> int:
     """Hashes every run of `ngram` words into `out`; returns the number of runs.
 
@@ -173,7 +174,7 @@ def hash_shingles(words: U64, ngram: int, out: U64) -> int:
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _drop_recent(shingles: U64, recent: U64, out: U32) -> int:
     """Writes the upper halves of the shingles, made odd, without most repeats, to `out`; returns their number.
 
@@ -183,7 +184,7 @@ def _drop_recent(shingles: U64, recent: U64, out: U32) -> int:
     size = RECENT  # smaller for few shingles: clearing the whole table would cost more than hashing them
     while size > UNROLL and size >= 2 * shingles.shape[0]:
         size //= 2
-    recent[:size] = _ZERO
+    fill(recent[:size], _ZERO)
     recent[0] = _ONE  # a value that never belongs in slot 0: the slot is empty
     mask = np.uint64(size - 1)
     count = 0
@@ -199,7 +200,7 @@ def _drop_recent(shingles: U64, recent: U64, out: U32) -> int:
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def minima(values: U32, multipliers: U32, out: U32) -> None:
     """Sets `out[p]` to the minimum of `multipliers[p] * value` modulo 2^32 over `values`.
 
@@ -208,7 +209,7 @@ def minima(values: U32, multipliers: U32, out: U32) -> None:
     for first in range(0, out.shape[0], TILE):
         last = min(out.shape[0], first + TILE)
         a, low = multipliers[first:last], out[first:last]
-        low[:] = _LARGEST
+        fill(low, _LARGEST)
         for i in range(0, values.shape[0], UNROLL):
             x0, x1, x2, x3 = values[i], values[i + 1], values[i + 2], values[i + 3]
             x4, x5, x6, x7 = values[i + 4], values[i + 5], values[i + 6], values[i + 7]
@@ -221,7 +222,7 @@ def minima(values: U32, multipliers: U32, out: U32) -> None:
                 low[p] = min(low[p], min(min(v01, v23), min(v45, v67)))
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _hash_bands(signature: U32, factors: U64, out: U64) -> None:
     """Writes the key of each band: a linear form in its rows with odd factors, plus the band's number, mixed.
 
@@ -248,7 +249,7 @@ class _Scratch(NamedTuple):
     recent: U64
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _scratch(offsets: I64) -> _Scratch:
     """Returns buffers that are large enough for the longest document."""
     longest = 0
@@ -263,7 +264,7 @@ def _scratch(offsets: I64) -> _Scratch:
     )
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _sign(data: U8, start: int, end: int, ngram: int, multipliers: U32, scratch: _Scratch, out: U32) -> bool:
     """Fills `out` with the minima of one document's shingles; returns False, `out` unchanged, if it has no words."""
     num_words = hash_words(data, start, end, scratch.words)
@@ -275,7 +276,7 @@ def _sign(data: U8, start: int, end: int, ngram: int, multipliers: U32, scratch:
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sign_documents(data: U8, offsets: I64, ngram: int, multipliers: U32, out: U32) -> None:
     """Fills `out[doc, p]` with the minima of the texts `data[offsets[doc]:offsets[doc + 1]]`.
 
@@ -284,10 +285,10 @@ def sign_documents(data: U8, offsets: I64, ngram: int, multipliers: U32, out: U3
     scratch = _scratch(offsets)
     for doc in range(out.shape[0]):
         if not _sign(data, offsets[doc], offsets[doc + 1], ngram, multipliers, scratch, out[doc]):
-            out[doc, :] = 0
+            fill(out[doc], 0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hash_documents(data: U8, offsets: I64, ngram: int, multipliers: U32, factors: U64, keys: U64) -> None:
     """Fills `keys[doc, band]` for the texts `data[offsets[doc]:offsets[doc + 1]]`; `NO_KEY` if a text has no words."""
     scratch = _scratch(offsets)
@@ -296,4 +297,4 @@ def hash_documents(data: U8, offsets: I64, ngram: int, multipliers: U32, factors
         if _sign(data, offsets[doc], offsets[doc + 1], ngram, multipliers, scratch, signature):
             _hash_bands(signature, factors, keys[doc])
         else:
-            keys[doc, :] = NO_KEY
+            fill(keys[doc], NO_KEY)

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+from finpile_tokenizer.arrays._array_kernels import doubled
+from finpile_tokenizer.arrays.jit import inner, kernel
 
 from finpile.clean.html._tag_kernels import (
     ANCHOR,
@@ -64,19 +65,7 @@ _FORMATTING_WINDOW = 16
 _BLOCKS_ADOPTED = 3
 
 
-@njit(cache=True, nogil=True)
-def _grown(array: Any) -> Any:
-    """A copy with room for twice the entries.
-
-    A loop, since Numba compiles the text of an error message into each assignment of an array to a slice.
-    """
-    larger = np.empty(2 * array.shape[0], array.dtype)
-    for i in range(array.shape[0]):
-        larger[i] = array[i]
-    return larger
-
-
-@njit(cache=True, nogil=True)
+@kernel
 def measure(data: U8, keys: U64, classes: I64, max_depth: int) -> Any:
     """Upper bounds of what a parser does with a page, by the indices above; see `finpile.clean.html.markup`.
 
@@ -87,7 +76,7 @@ def measure(data: U8, keys: U64, classes: I64, max_depth: int) -> Any:
     return _measure(data, keys, classes, np.zeros(NAME_SLOTS, np.uint64), max_depth)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _measure(data: U8, keys: U64, classes: I64, names: U64, max_depth: int) -> Any:
     """As `measure`; `names` is room for the names that were seen."""
     data, keys, classes, names = uncounted(data), uncounted(keys), uncounted(classes), uncounted(names)
@@ -209,7 +198,7 @@ def _measure(data: U8, keys: U64, classes: I64, names: U64, max_depth: int) -> A
             replaces = treatment == ANCHOR and num_opened and opened[last] == name  # the link before, if still inside
             if not (replaces and opened_in[last] == context and depth - opened_at[last] <= _BLOCKS_ADOPTED):
                 if num_opened == opened.shape[0]:
-                    opened, opened_in, opened_at = _grown(opened), _grown(opened_in), _grown(opened_at)
+                    opened, opened_in, opened_at = doubled(opened), doubled(opened_in), doubled(opened_at)
                 opened[num_opened], opened_in[num_opened], opened_at[num_opened] = name, context, depth
                 num_opened += 1
         elif treatment == PLAINTEXT:
@@ -227,7 +216,7 @@ def _measure(data: U8, keys: U64, classes: I64, names: U64, max_depth: int) -> A
         if not pushes:
             continue
         if depth == stack.shape[0]:
-            stack, contexts, blocked = _grown(stack), _grown(contexts), _grown(blocked)
+            stack, contexts, blocked = doubled(stack), doubled(contexts), doubled(blocked)
         stack[depth], contexts[depth], blocked[depth] = name, context, 0
         depth += 1
         if treatment in (MARKER, SELECT):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+from finpile_tokenizer.arrays.jit import kernel
 
 from finpile.clean.html._tag_kernels import (
     END,
@@ -33,7 +33,7 @@ from finpile.clean.html._tag_kernels import (
 _NOTHING, _BLANK, _CELL_END, _LINE_END, _EMPTY_LINE = range(5)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def strip_markup(data: U8, keys: U64, classes: I64, title_name: Any) -> Any:
     """The text outside of tags, its runs of white space one blank, line ends where blocks begin and end.
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+from finpile_tokenizer.arrays._array_kernels import fill
+from finpile_tokenizer.arrays.jit import inner, kernel
 
 from finpile.clean.html._tag_kernels import (
     APOSTROPHE,
@@ -69,7 +70,7 @@ _MAX_REFERENCE = 10
 _MARK_BYTES = 3 * len(_MARK) + 10
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _short_name(data: U8, at: int) -> Any:
     """The name that begins here as a number of its last eight bytes, in lower case, and where it ends."""
     size, name = data.shape[0], np.uint64(0)
@@ -82,7 +83,7 @@ def _short_name(data: U8, at: int) -> Any:
     return name, at
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _number(data: U8, at: int, stop: int, otherwise: int) -> Any:
     """The number at the beginning of an attribute's value."""
     while at < stop and is_space(data[at]):
@@ -94,7 +95,7 @@ def _number(data: U8, at: int, stop: int, otherwise: int) -> Any:
     return number if at > first else otherwise
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _may_hide(data: U8, at: int, stop: int) -> Any:
     """Whether `none`, in lower or upper case, or a character reference is in the value of a style."""
     found = False
@@ -105,7 +106,7 @@ def _may_hide(data: U8, at: int, stop: int) -> Any:
     return found
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _attributes(data: U8, at: int) -> Any:
     """After a tag whose name ends at `at`: its end, `colspan`, `rowspan`, and whether it may hide its element."""
     size = data.shape[0]
@@ -145,7 +146,7 @@ def _attributes(data: U8, at: int) -> Any:
     return min(size, at + 1), colspan, rowspan, hides
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _tag_end(data: U8, at: int) -> Any:
     """After a tag whose name ends at `at`; as `_attributes`, which it spares."""
     size = data.shape[0]
@@ -162,7 +163,7 @@ def _tag_end(data: U8, at: int) -> Any:
     return min(size, at + 1)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _other_end(data: U8, at: int) -> Any:
     """After a comment, a declaration, or a `<` that begins nothing."""
     size = data.shape[0]
@@ -173,7 +174,7 @@ def _other_end(data: U8, at: int) -> Any:
     return min(size, at + 1)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _is_blank_reference(data: U8, at: int, end: int) -> Any:
     """Whether the character reference is a no-break space, a tab or the like."""
     if end - at < 4 or data[at + 1] != _HASH:
@@ -189,7 +190,7 @@ def _is_blank_reference(data: U8, at: int, end: int) -> Any:
     return number == 160 or number <= 32 or 8192 <= number <= 8203 or number == 8239
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _count_text(data: U8, at: int, stop: int, cell: I64, letters: int) -> Any:
     """Adds a part of a cell's text to its counts: bytes, and whether there is a digit; returns its letters."""
     while at < stop:
@@ -216,7 +217,7 @@ def _count_text(data: U8, at: int, stop: int, cell: I64, letters: int) -> Any:
     return letters
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _num_cells(data: U8) -> Any:
     """At least as many as there are cells; compiled to vector instructions."""
     found = np.int64(0)
@@ -227,7 +228,7 @@ def _num_cells(data: U8) -> Any:
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_cells(data: U8, keys: U64, classes: I64) -> Any:
     """The cells of all tables of data, in the order of the page, with the columns above."""
     cells = np.zeros((_num_cells(data) + 1, _NUM_FIELDS), np.int64)
@@ -237,7 +238,7 @@ def find_cells(data: U8, keys: U64, classes: I64) -> Any:
     return cells[: _find_cells(data, keys, classes, cells, busy)]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _find_cells(data: U8, keys: U64, classes: I64, cells: I64, busy: I64) -> Any:
     """As `find_cells`, into `cells`; returns their number. `busy` has for each column the first row that is free."""
     data, keys, classes, cells, busy = (
@@ -309,7 +310,7 @@ def _find_cells(data: U8, keys: U64, classes: I64, cells: I64, busy: I64) -> Any
                 first_cell[depth], is_layout[depth] = num_cells, False
                 depth += 1
                 num_tables += 1
-            busy[:width] = 0
+            fill(busy[:width], 0)
             row = column = width = np.int64(0)
             has_row = has_text = is_data = False
         elif not is_cell:
@@ -327,9 +328,9 @@ def _find_cells(data: U8, keys: U64, classes: I64, cells: I64, busy: I64) -> Any
                 is_layout[depth - 1], num_cells = True, first_cell[depth - 1]
                 continue
             cell = cells[num_cells]
-            cell[:] = 0
+            fill(cell, 0)
             cell[TABLE], cell[ROW], cell[START], cell[COLUMN], cell[SPAN] = num_tables, row, at, column, colspan
-            busy[column : column + colspan] = row + rowspan
+            fill(busy[column : column + colspan], row + rowspan)
             column += colspan
             width = max(width, column)
             num_cells += 1
@@ -339,7 +340,7 @@ def _find_cells(data: U8, keys: U64, classes: I64, cells: I64, busy: I64) -> Any
     return num_cells
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _copy(data: U8, at: int, stop: int, out: U8, written: int) -> Any:
     for place in range(at, stop):
         out[written] = data[place]
@@ -347,7 +348,7 @@ def _copy(data: U8, at: int, stop: int, out: U8, written: int) -> Any:
     return written
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _copy_line(data: U8, at: int, stop: int, keys: U64, classes: I64, out: U8, written: int) -> Any:
     """Copies the content of a cell, with blanks in place of blocks and breaks, and bullets in that of list items."""
     while at < stop:
@@ -379,14 +380,14 @@ def _copy_line(data: U8, at: int, stop: int, keys: U64, classes: I64, out: U8, w
     return written
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _write_mark(out: U8, written: int, kind: int) -> Any:
     """One of the three marks."""
     out[written], out[written + 1], out[written + 2] = _MARK[0], _MARK[1], np.uint8(_MARK[2] + kind)
     return written + 3
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rewritten(data: U8, cells: I64, keys: U64, classes: I64, marks: Any) -> Any:
     """The page with the rows of these cells as lines; with `marks`, each cell with text is between marks.
 
@@ -396,7 +397,7 @@ def rewritten(data: U8, cells: I64, keys: U64, classes: I64, marks: Any) -> Any:
     return out[: _rewrite(data, cells, keys, classes, marks, out)]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _rewrite(data: U8, cells: I64, keys: U64, classes: I64, marks: Any, out: U8) -> Any:
     data, cells, keys, classes, out = (
         uncounted(data),
@@ -413,7 +414,7 @@ def _rewrite(data: U8, cells: I64, keys: U64, classes: I64, marks: Any, out: U8)
         if not cells[number, TEXT]:
             continue
         if marks:
-            written = _write_mark(out, written, 0)
+            written = _write_mark(out, written, np.int64(0))
             divisor = 1
             while divisor * 10 <= number:
                 divisor *= 10
@@ -421,11 +422,11 @@ def _rewrite(data: U8, cells: I64, keys: U64, classes: I64, marks: Any, out: U8)
                 out[written] = np.uint8(48 + number // divisor % 10)
                 written += 1
                 divisor //= 10
-            written = _write_mark(out, written, 1)
+            written = _write_mark(out, written, np.int64(1))
         if cells[number, KEEPS_BLOCKS]:
             written = _copy(data, start, end, out, written)
         else:
             written = _copy_line(data, start, end, keys, classes, out, written)
         if marks:
-            written = _write_mark(out, written, 2)
+            written = _write_mark(out, written, np.int64(2))
     return _copy(data, at, data.shape[0], out, written)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+from finpile_tokenizer.arrays.jit import inner, kernel
 
 U8 = npt.NDArray[np.uint8]
 U64 = npt.NDArray[np.uint64]
@@ -40,17 +40,17 @@ MAX_NAMES = NAME_SLOTS // 2
 _CDATA = b"![CDATA["
 
 
-@njit(cache=True, nogil=True)
+@inner
 def is_space(byte: Any) -> Any:
     return byte == 32 or (9 <= byte <= 13 and byte != 11)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def is_letter(byte: Any) -> Any:
     return 97 <= (byte | 32) <= 122
 
 
-@njit(cache=True, nogil=True)
+@inner
 def name_from(data: U8, at: int) -> Any:
     """Hash of the name that starts here, in lower case, and where it ends (a space, `/`, `>`, or the data's end)."""
     state = FNV_OFFSET
@@ -66,13 +66,13 @@ def name_from(data: U8, at: int) -> Any:
     return state, at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hash_name(data: U8) -> Any:
     """The hash by which the class of a name is found; `data` is the name alone."""
     return name_from(data, np.int64(0))[0]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def class_of(name: Any, keys: U64, classes: I64) -> Any:
     slots = keys.shape[0] - 1
     slot = np.int64(name >> np.uint64(40)) & slots
@@ -83,7 +83,7 @@ def class_of(name: Any, keys: U64, classes: I64) -> Any:
     return 0
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _remember(name: Any, names: U64, num_names: int) -> Any:
     """The number of different names, this one included; more than `MAX_NAMES` are not distinguished."""
     if num_names > MAX_NAMES:
@@ -97,7 +97,7 @@ def _remember(name: Any, names: U64, num_names: int) -> Any:
     return num_names + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find(data: U8, at: int, byte: Any) -> Any:
     size = data.shape[0]
     while at < size and data[at] != byte:
@@ -105,7 +105,7 @@ def find(data: U8, at: int, byte: Any) -> Any:
     return at
 
 
-@njit(cache=True, nogil=True)
+@inner
 def comment_end(data: U8, at: int) -> Any:
     """After a comment whose `<!--` ends at `at`."""
     size = data.shape[0]
@@ -123,7 +123,7 @@ def comment_end(data: U8, at: int) -> Any:
     return size
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _attributes_end(data: U8, at: int, names: U64, num_names: int) -> Any:
     """After a tag whose name ends at `at`: position, number of attributes, whether it ends in `/>`, names seen so far.
 
@@ -165,7 +165,7 @@ def _attributes_end(data: U8, at: int, names: U64, num_names: int) -> Any:
                     at += 1
 
 
-@njit(cache=True, nogil=True)
+@inner
 def next_tag(data: U8, at: int, names: U64, num_names: int) -> Any:
     """What the `<` at `at` begins: kind, hash of its name, end, number of attributes, `/>`, names seen so far."""
     size = data.shape[0]
@@ -191,12 +191,12 @@ def next_tag(data: U8, at: int, names: U64, num_names: int) -> Any:
     return TEXT, _NONE, at + 1, 0, False, num_names
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _ends_name(data: U8, at: int) -> Any:
     return at < data.shape[0] and (data[at] == GT or data[at] == SLASH or is_space(data[at]))
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _raw_name_from(data: U8, at: int) -> Any:
     """As `name_from`, but a `<` ends the name too: no byte is read for two names."""
     end = at
@@ -205,7 +205,7 @@ def _raw_name_from(data: U8, at: int) -> Any:
     return name_from(data[at:end], np.int64(0))[0], end
 
 
-@njit(cache=True, nogil=True)
+@inner
 def raw_end(data: U8, at: int, name: Any, is_script: Any) -> Any:
     """Where the end tag of an element begins whose content is not markup, or the data's end.
 
@@ -235,7 +235,7 @@ def raw_end(data: U8, at: int, name: Any, is_script: Any) -> Any:
     return size
 
 
-@njit(cache=True, nogil=True)
+@inner
 def starts_cdata(data: U8, at: int) -> Any:
     if at + 8 >= data.shape[0]:
         return False
@@ -245,7 +245,7 @@ def starts_cdata(data: U8, at: int) -> Any:
     return matches
 
 
-@njit(cache=True, nogil=True)
+@inner
 def cdata_end(data: U8, at: int) -> Any:
     size = data.shape[0]
     while at + 2 < size:
@@ -255,7 +255,7 @@ def cdata_end(data: U8, at: int) -> Any:
     return size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def has_preformatted(data: U8) -> Any:
     """Whether `<pre` or `<PRE` is in the page.
 
@@ -270,7 +270,7 @@ def has_preformatted(data: U8) -> Any:
     return found > 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def may_have_facts(data: U8) -> Any:
     """Whether `<ix:n` is in the page, in any case; as `has_preformatted`."""
     found = np.uint8(0)

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+from finpile_tokenizer.arrays._array_kernels import copy_to
+from finpile_tokenizer.arrays.jit import inner, kernel
 
 U8 = npt.NDArray[np.uint8]
 I64 = npt.NDArray[np.int64]
@@ -18,7 +19,7 @@ _C2, _A0 = 0xC2, 0xA0
 _FIRST_MARK = 0xCC
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_normal(data: U8, offsets: I64, is_normal: U8) -> None:
     """Sets `is_normal` for texts of ASCII in normal form; the loop over bytes has no branches."""
     for row in range(is_normal.shape[0]):
@@ -36,7 +37,7 @@ def find_normal(data: U8, offsets: I64, is_normal: U8) -> None:
         is_normal[row] = wrong == 0 and _is_inside(text[0]) and _is_second(text[0], text[1]) and text[-1] > _SPACE
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _is_short_normal(text: U8) -> Any:
     """Texts of up to two bytes."""
     if text.shape[0] == 0:
@@ -44,30 +45,30 @@ def _is_short_normal(text: U8) -> Any:
     return _is_inside(text[0]) and text[-1] > _SPACE and text[-1] < _DEL
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _is_inside(byte: Any) -> Any:
     """Whether a text of ASCII in normal form may begin with the byte."""
     return byte == _TAB or (byte >= _SPACE and byte < _DEL)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _is_second(first: Any, byte: Any) -> Any:
     return _is_inside(byte) or (byte == _LF and first > _SPACE)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def write_normal(data: U8, offsets: I64, is_normal: U8, is_special: U8, out: U8, ends: I64, is_done: U8) -> None:
     """Writes the normal forms one after the other, and where each ends. Those of texts `is_normal` are copies.
 
     A text with a character that `is_special`, a table by code point, or one above it, gets no form, and is not done.
     `out` has the size of all texts.
     """
-    filled = 0
+    filled = np.int64(0)  # a literal would be a type of its own to compile `_write_text` for
     for row in range(is_done.shape[0]):
         text = data[offsets[row] : offsets[row + 1]]
         if is_normal[row]:
-            out[filled : filled + text.shape[0]] = text
             end = filled + text.shape[0]
+            copy_to(text, out[filled:end])
         else:
             end = _write_text(text, is_special, out, filled)
         is_done[row] = end >= 0
@@ -75,7 +76,7 @@ def write_normal(data: U8, offsets: I64, is_normal: U8, is_special: U8, out: U8,
         ends[row] = filled
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _write_text(text: U8, is_special: U8, out: U8, begin: Any) -> Any:
     """Where the form ends; -1 if it is not written."""
     at, end, size = 0, begin, text.shape[0]
@@ -108,7 +109,7 @@ def _write_text(text: U8, is_special: U8, out: U8, begin: Any) -> Any:
     return end
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _without_blanks(out: U8, begin: Any, end: Any) -> Any:
     """The end without the spaces, tabs and no-break spaces before it."""
     while end > begin:
@@ -121,7 +122,7 @@ def _without_blanks(out: U8, begin: Any, end: Any) -> Any:
     return end
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _is_special_at(text: U8, at: Any, width: Any, is_special: U8) -> Any:
     code = np.int64(text[at]) & (0x7F >> width)
     for index in range(1, width):
@@ -129,7 +130,7 @@ def _is_special_at(text: U8, at: Any, width: Any, is_special: U8) -> Any:
     return code >= is_special.shape[0] or is_special[code] != 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def most_marks_in_a_row(data: U8, is_mark: U8) -> Any:
     """The length, in characters, of the longest run of those that `is_mark`, a table by code point, names."""
     longest = run = at = 0

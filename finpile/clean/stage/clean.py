@@ -37,6 +37,9 @@ from finpile.documents.ledger import Removal
 from finpile.plugins.filter import FILTERS, Filter
 from finpile.timestamps import Order
 
+#: The kernels that pages need, as `module:function`, in groups that can be compiled in parallel.
+PAGE_GROUPS = ("finpile.clean.stage.clean:compile_tables", "finpile.clean.stage.clean:compile_pages")
+
 #: Why a text, a span, or a date was removed. Filters add reasons of their own.
 REASONS = {
     "unreadable_html": "a page on which the HTML parser failed",
@@ -147,10 +150,23 @@ def needs_kernels(source: SourceConfig) -> bool:
     return source.clean.normalise or source.clean.html != "never"
 
 
-def compile_kernels() -> None:
-    """Compiles the kernels that most pages need into the cache on disk, or loads them from there."""
+def compile_pages() -> None:
+    """Compiles the kernels that all pages need into the cache on disk, or loads them from there."""
     from finpile.clean.html.page import to_text
     from finpile.clean.stage.normalise import normalise
 
-    to_text("<table><tr><td>x<td>1</table>", main_content=False)
+    to_text("<p>x", main_content=False)
     normalise("\u00e9")
+
+
+def compile_tables() -> None:
+    """Compiles the kernels of pages with tables into the cache on disk, or loads them from there."""
+    from finpile.clean.html.tables import Tables
+
+    Tables("<table><tr><td>x<td>1</table>").as_lines()
+
+
+def compile_kernels() -> None:
+    """Compiles the kernels that most pages need."""
+    compile_tables()
+    compile_pages()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+from finpile_tokenizer.arrays.jit import inner, kernel
 
 from finpile.clean.words._word_kernels import I64, U32, U64
 from finpile.splitmix import GOLDEN, MIX_1, MIX_2
@@ -17,7 +17,7 @@ _NEWLINE = np.uint32(10)
 _ONE = np.uint64(1)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _mixed(state: Any, value: Any) -> Any:
     mixed = (state + GOLDEN) ^ np.uint64(value)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * MIX_1
@@ -25,7 +25,7 @@ def _mixed(state: Any, value: Any) -> Any:
     return mixed ^ (mixed >> np.uint64(31))
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _table(num_entries: Any) -> I64:
     """An empty table of twice as many slots, or more: a power of two."""
     size = 16
@@ -34,7 +34,7 @@ def _table(num_entries: Any) -> I64:
     return np.full(size, -1, np.int64)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def parts(points: U32, min_newlines: Any) -> Any:
     """The parts of a text between runs of at least `min_newlines` line ends: where each starts and ends.
 
@@ -61,7 +61,7 @@ def parts(points: U32, min_newlines: Any) -> Any:
     return starts, ends
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def intern(points: U32, starts: I64, ends: I64) -> I64:
     """For each part of a text the index of the first equal one."""
     num_parts = starts.shape[0]
@@ -94,7 +94,7 @@ def intern(points: U32, starts: I64, ends: I64) -> I64:
     return firsts
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def repeated(starts: I64, ends: I64, firsts: I64) -> Any:
     """The number of parts that equal an earlier one, and of their characters."""
     num_repeated = num_chars = 0
@@ -105,7 +105,7 @@ def repeated(starts: I64, ends: I64, firsts: I64) -> Any:
     return num_repeated, num_chars
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def repeated_parts(points: U32, min_newlines: Any) -> Any:
     """The number of `parts`, of those that equal an earlier one, and of the characters of these: three in one call."""
     starts, ends = parts(points, min_newlines)
@@ -113,14 +113,14 @@ def repeated_parts(points: U32, min_newlines: Any) -> Any:
     return starts.shape[0], num_repeated, num_chars
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def extend_keys(keys: U64, firsts: I64, n: Any) -> None:
     """Turns the hash values of the runs of n - 1 words into those of n; zeros are those of no word."""
     for at in range(firsts.shape[0] - n + 1):
         keys[at] = _mixed(keys[at], firsts[at + n - 1])
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _find(firsts: I64, keys: U64, at: Any, n: Any, table: I64) -> Any:
     """The start of the first n-gram equal to that at `at`, which is added if there is none."""
     mask = table.shape[0] - 1
@@ -140,7 +140,7 @@ def _find(firsts: I64, keys: U64, at: Any, n: Any, table: I64) -> Any:
         slot = (slot + 1) & mask
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def top_chars(starts: I64, ends: I64, firsts: I64, keys: U64, n: Any) -> Any:
     """The characters of all occurrences of the most frequent n-gram, with one blank between its words; its occurrences.
 
@@ -163,7 +163,7 @@ def top_chars(starts: I64, ends: I64, firsts: I64, keys: U64, n: Any) -> Any:
     return num_chars * counts[top], counts[top]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def longest_chars(starts: I64, ends: I64, n: Any) -> Any:
     """The characters of the longest n-gram, with one blank between its words."""
     longest = num_chars = np.int64(0)
@@ -175,7 +175,7 @@ def longest_chars(starts: I64, ends: I64, n: Any) -> Any:
     return longest + n - 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def covered_chars(starts: I64, ends: I64, firsts: I64, keys: U64, n: Any) -> Any:
     """The characters of all words that are in an n-gram which occurred before."""
     num_grams = firsts.shape[0] - n + 1
@@ -191,7 +191,7 @@ def covered_chars(starts: I64, ends: I64, firsts: I64, keys: U64, n: Any) -> Any
     return num_chars
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def repeated_chars(starts: I64, ends: I64, firsts: I64, keys: U64, n: Any) -> Any:
     """The characters of the words in n-grams that occurred before; a word counts once.
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+from finpile_tokenizer.arrays._array_kernels import doubled
+from finpile_tokenizer.arrays.jit import inner, kernel
 
 U8 = npt.NDArray[np.uint8]
 U32 = npt.NDArray[np.uint32]
@@ -34,20 +35,12 @@ _LETTER_D, _LETTER_E, _LETTER_L, _LETTER_M, _LETTER_N, _LETTER_R, _LETTER_S, _LE
 _NUM_COUNTS = 14
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _class_of(point: Any, classes: U8) -> Any:
     return classes[point] if point < classes.shape[0] else np.uint8(0)
 
 
-@njit(cache=True, nogil=True)
-def _grown(array: I64) -> I64:
-    larger = np.empty(2 * array.shape[0], np.int64)
-    for i in range(array.shape[0]):
-        larger[i] = array[i]
-    return larger
-
-
-@njit(cache=True, nogil=True)
+@inner
 def _sign_end(points: U32, at: Any, end: Any) -> Any:
     """The end of the sign at `at`: one character; equal dots, and equal hyphens, in a row are one sign."""
     stop = at + 1
@@ -57,7 +50,7 @@ def _sign_end(points: U32, at: Any, end: Any) -> Any:
     return stop
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _is_address(points: U32, start: Any, end: Any) -> Any:
     """Whether a run is a URL or an e-mail address: it holds `@` or `://`, or starts with `www.`."""
     is_www = end - start > 4 and points[start] == points[start + 1] == points[start + 2] == _LETTER_W
@@ -71,7 +64,7 @@ def _is_address(points: U32, start: Any, end: Any) -> Any:
     return False
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _contraction(points: U32, start: Any, end: Any) -> Any:
     """Where the contraction that ends a run begins: 's 'd 'm 'll 're 've n't; `end` without one."""
     if end - start >= 3 and points[end - 2] in (_APOSTROPHE, _QUOTE):
@@ -87,7 +80,7 @@ def _contraction(points: U32, start: Any, end: Any) -> Any:
     return end
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _divides(points: U32, at: Any, end: Any, classes: U8) -> Any:
     """Whether the sign from `at` to `end`, with a character on each side, divides a run: it is a word of its own."""
     sign = points[at]
@@ -103,7 +96,7 @@ def _divides(points: U32, at: Any, end: Any, classes: U8) -> Any:
     return False
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _middle(points: U32, start: Any, end: Any, classes: U8) -> Any:
     """Where the middle of a run starts and ends: what is left without the signs at both ends."""
     first, last = start, end
@@ -118,7 +111,7 @@ def _middle(points: U32, start: Any, end: Any, classes: U8) -> Any:
     return first, last
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def split(points: U32, classes: U8) -> Any:
     """The words of a text: where each starts, and where it ends."""
     size = points.shape[0]
@@ -135,7 +128,7 @@ def split(points: U32, classes: U8) -> Any:
                 end += 1
             if end > at and (end == size or _class_of(points[end], classes) & SPACE):  # letters and digits alone
                 if num_words == starts.shape[0]:
-                    starts, ends = _grown(starts), _grown(ends)
+                    starts, ends = doubled(starts), doubled(ends)
                 starts[num_words], ends[num_words] = at, end
                 num_words += 1
                 at = end
@@ -167,14 +160,14 @@ def split(points: U32, classes: U8) -> Any:
                 else:
                     stop += 1
         if num_words == starts.shape[0]:
-            starts, ends = _grown(starts), _grown(ends)
+            starts, ends = doubled(starts), doubled(ends)
         starts[num_words], ends[num_words] = at, stop
         num_words += 1
         at = stop
     return starts[:num_words], ends[:num_words]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _is_stop_word(points: U32, start: Any, end: Any, letters: U32, bounds: I64) -> Any:
     """The index of a word among those written one after the other in `letters`; -1 for another word."""
     length = end - start
@@ -191,7 +184,7 @@ def _is_stop_word(points: U32, start: Any, end: Any, letters: U32, bounds: I64) 
     return -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def measure_words(points: U32, classes: U8, starts: I64, ends: I64, letters: U32, bounds: I64) -> I64:
     """Counts over the words, by the first indices above; `letters` and `bounds` are the stop words."""
     counts = np.zeros(_NUM_COUNTS, np.int64)
@@ -213,7 +206,7 @@ def measure_words(points: U32, classes: U8, starts: I64, ends: I64, letters: U32
     return counts
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def measure_lines(points: U32, classes: U8, short_line: Any, any_line_end: Any) -> I64:
     """Counts over the lines and the signs, by the last indices above.
 
@@ -247,7 +240,7 @@ def measure_lines(points: U32, classes: U8, short_line: Any, any_line_end: Any) 
     return counts
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _measure_line(points: U32, start: Any, end: Any, classes: U8, short_line: Any, counts: I64) -> None:
     counts[NUM_LINES] += 1
     first, last = start, end
@@ -265,7 +258,7 @@ def _measure_line(points: U32, start: Any, end: Any, classes: U8, short_line: An
     counts[NUM_SHORT_LINES] += end - start <= short_line
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def have_visible(points: U32, classes: U8, starts: I64, ends: I64) -> npt.NDArray[np.bool_]:
     """Whether each part of a text has a character that is not white space."""
     found = np.zeros(starts.shape[0], np.bool_)

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+from finpile_tokenizer.arrays._array_kernels import copy_rows, copy_to, doubled_rows
+from finpile_tokenizer.arrays.jit import inner, kernel
 
 from finpile.config import MAX_GRAM_WORDS
-from finpile.dedup._array_kernels import copy_to, twice
 from finpile.dedup._hash_kernels import FOLD, I64, RANDOM_BYTES, U8, U64, grow, mix
 from finpile.splitmix import GOLDEN
 
@@ -28,7 +28,7 @@ _ZERO, _ONE, _SIX, _LOW_SIX = np.uint64(0), np.uint64(1), np.uint64(6), np.uint6
 _LATIN_SIGNS, _PUNCTUATION, _IDEOGRAPHIC = 0xC2, 0xE2, 0xE3
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def take_words(data: U8, i: int, end: int, hashes: U64, bounds: I64, num: int) -> tuple[int, int]:
     """Appends the words of `data[i:end]` to `hashes` and `bounds` at index `num`, until these or the words end.
 
@@ -65,7 +65,7 @@ def take_words(data: U8, i: int, end: int, hashes: U64, bounds: I64, num: int) -
     return num, i
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def split_words(data: U8, offsets: I64, hashes: U64, bounds: I64, first: I64) -> None:
     """Writes the words of all texts `data[offsets[t]:offsets[t + 1]]` to `hashes` and `bounds`, as `take_words` does.
 
@@ -78,7 +78,7 @@ def split_words(data: U8, offsets: I64, hashes: U64, bounds: I64, first: I64) ->
     first[offsets.shape[0] - 1] = place
 
 
-@njit(cache=True, nogil=True)
+@inner
 def same_word(left: U8, a: int, a_end: int, right: U8, b: int, b_end: int) -> bool:
     """Whether two words are equal byte for byte, except for ASCII case."""
     same = a_end - a == b_end - b
@@ -89,7 +89,7 @@ def same_word(left: U8, a: int, a_end: int, right: U8, b: int, b_end: int) -> bo
     return same
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _same_words(left: U8, a: I64, right: U8, b: I64) -> bool:
     """Whether the words with bounds `a` equal those with bounds `b`, pairwise. There are as many of both."""
     same = True
@@ -100,7 +100,7 @@ def _same_words(left: U8, a: I64, right: U8, b: I64) -> bool:
     return same
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _hash_run(hashes: U64, first: int, num: int) -> Any:
     """Returns the hash of `num` words from place `first` on, as `hash_shingles` defines it."""
     state = _ZERO
@@ -109,7 +109,7 @@ def _hash_run(hashes: U64, first: int, num: int) -> Any:
     return mix(state)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def number_grams(
     data: U8, bounds: I64, hashes: U64, places: I64, lengths: I32, ngram: int, min_words: int, slots: I32, keys: U64
 ) -> tuple[I32, I32]:
@@ -146,7 +146,7 @@ def number_grams(
     return numbers, firsts[:num_grams].copy()
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _shift(bits: U64) -> Any:
     """Returns the shift that maps a key to the index of a bit."""
     shift = 58
@@ -157,7 +157,7 @@ def _shift(bits: U64) -> Any:
     return np.uint64(shift)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mark_keys(keys: U64, bits: U64) -> None:
     """Sets the bit of each key; its index is the upper bits of the key. `bits` has 64 bits times a power of two."""
     shift = _shift(bits)
@@ -166,7 +166,7 @@ def mark_keys(keys: U64, bits: U64) -> None:
         bits[bit >> _SIX] |= _ONE << (bit & _LOW_SIX)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def roll_keys(hashes: U64, first: int, num: int, ngram: int, state: Any, keys: U64) -> Any:
     """Sets `keys[w]` to the hash of the `ngram` words that end with word `w`, for `first <= w < num`.
 
@@ -184,7 +184,7 @@ def roll_keys(hashes: U64, first: int, num: int, ngram: int, state: Any, keys: U
     return state
 
 
-@njit(cache=True, nogil=True)
+@inner
 def pick_marked(keys: U64, first: int, num: int, bits: U64, picked: I64) -> int:
     """Writes each `w` with `first <= w < num` whose key has its bit set to `picked`; returns their number."""
     shift = _shift(bits)
@@ -196,16 +196,16 @@ def pick_marked(keys: U64, first: int, num: int, bits: U64, picked: I64) -> int:
     return count
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _with_room(rows: I64, num: int) -> I64:
     """Returns the rows, or a copy of twice the size if all rows are used."""
     if num < rows.shape[0]:
         return rows
-    larger: I64 = twice(rows)
+    larger: I64 = doubled_rows(rows)
     return larger
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_grams(
     data: U8,
     offsets: I64,
@@ -266,6 +266,6 @@ def find_grams(
                         num_found += 1
             old = min(num, MAX_WORDS)
             copy_to(hashes[num - old : num], hashes)  # to lower indices: the overwritten entries have been read
-            copy_to(bounds[num - old : num].reshape(-1), bounds.reshape(-1))
+            copy_rows(bounds[num - old : num], bounds)
             num, i = take_words(data, i, end, hashes, bounds, old)
     return found[:num_found].copy()

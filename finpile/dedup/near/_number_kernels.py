@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+from finpile_tokenizer.arrays.jit import inner, kernel
 
 from finpile.dedup._hash_kernels import I64, U8, U64, mix
 
@@ -22,7 +22,7 @@ _BLANK = np.uint64(0x20)
 _SIGNS, _ARABIC, _SYMBOLS, _IDEOGRAPHIC_END, _FORMS = 0xC2, 0xD9, 0xE2, 0xE9, 0xEF
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hash_bytes(data: U8) -> Any:
     """Returns the FNV-1a hash of the bytes, mixed."""
     state = FNV_OFFSET
@@ -43,7 +43,7 @@ def _beginnings() -> npt.NDArray[np.bool_]:
 _MAY_BEGIN = _beginnings()
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _size_of_number(data: U8, at: int, end: int) -> Any:
     """The bytes of the run of ASCII digits, or of the sign ¼, ½ or ¾, that begins at `at`; 0 if none does."""
     if data[at] == _SIGNS:
@@ -54,7 +54,7 @@ def _size_of_number(data: U8, at: int, end: int) -> Any:
     return after - at
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _may_be_digit(data: U8, at: int, end: int) -> Any:
     """Whether the character that begins at `at` may be a digit or a fraction that `_size_of_number` does not know."""
     byte = data[at]
@@ -67,7 +67,7 @@ def _may_be_digit(data: U8, at: int, end: int) -> Any:
     return _ARABIC < byte < _SYMBOLS or byte > _IDEOGRAPHIC_END
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hash_numbers(data: U8, offsets: I64, keys: U64, plain: U8) -> None:
     """Sets `keys[doc]` to `hash_bytes` of the runs of ASCII digits, and the signs ¼, ½ and ¾, joined by spaces.
 

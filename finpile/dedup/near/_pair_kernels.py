@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+from finpile_tokenizer.arrays.jit import inner, kernel
 
 from finpile.dedup._hash_kernels import I64, U64, mix
 
 _ZERO, _ONE, _U32 = np.uint64(0), np.uint64(1), np.uint64(32)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_common(left: U64, right: U64) -> int:
     """Returns the size of the intersection of two sorted multisets."""
     i = j = common = 0
@@ -28,7 +28,7 @@ def count_common(left: U64, right: U64) -> int:
     return common
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def longest_increasing(values: I64) -> I64:
     """Returns the indices of a longest strictly increasing subsequence, by patience sorting; ties: the first found."""
     num = values.shape[0]
@@ -54,7 +54,7 @@ def longest_increasing(values: I64) -> I64:
     return chosen
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _put(pair: Any, table: U64) -> int:
     """Inserts a pair into an open-addressed set; returns 1 if it is new, else 0."""
     mask = np.uint64(table.shape[0] - 1)
@@ -67,7 +67,7 @@ def _put(pair: Any, table: U64) -> int:
     return 1
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _room(table: U64, size: int) -> U64:
     """Returns the set itself if it is less than half full, else a copy of twice the size."""
     if 2 * size < table.shape[0]:
@@ -79,15 +79,14 @@ def _room(table: U64, size: int) -> U64:
     return larger
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pair_buckets(starts: I64, docs: U64, max_all_pairs: int) -> U64:
     """Returns the distinct pairs `first << 32 | second` of the buckets `docs[starts[b]:starts[b + 1]]`, unordered.
 
     `docs` ascend strictly within a bucket and are below 2^32. A bucket of more than `max_all_pairs` documents gives
     only the pairs of its first document with each other one, and of each document with the next.
     """
-    table = np.zeros(1024, np.uint64)
-    size = 0
+    table, size = np.zeros(1024, np.uint64), np.int64(0)  # a literal is a type of its own
     for bucket in range(starts.shape[0] - 1):
         first, last = starts[bucket], starts[bucket + 1]
         small = last - first <= max_all_pairs
@@ -100,15 +99,14 @@ def pair_buckets(starts: I64, docs: U64, max_all_pairs: int) -> U64:
     return pairs
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pair_earlier(starts: I64, docs: U64, num_first: int, begin: int) -> U64:
     """Returns the distinct pairs `smaller << 32 | larger` of the buckets `docs[starts[b]:starts[b + 1]]`, unordered.
 
     `docs` are different within a bucket and below 2^32. Each document from position `begin` (1 or more) of its bucket
     on is paired with the documents before it among the first `num_first` of the bucket, and with its predecessor.
     """
-    table = np.zeros(1024, np.uint64)
-    size = 0
+    table, size = np.zeros(1024, np.uint64), np.int64(0)  # a literal is a type of its own
     for bucket in range(starts.shape[0] - 1):
         first = starts[bucket]
         for i in range(first + begin, starts[bucket + 1]):
@@ -121,7 +119,7 @@ def pair_earlier(starts: I64, docs: U64, num_first: int, begin: int) -> U64:
     return pairs
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def smallest_connected(num: int, left: I64, right: I64) -> I64:
     """Returns for each node 0..num-1 the smallest node of its component under the edges `left[e], right[e]`."""
     parent = np.arange(num)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+from finpile_tokenizer.arrays._array_kernels import copy_to, doubled_rows
+from finpile_tokenizer.arrays.jit import inner, kernel
 
-from finpile.dedup._array_kernels import copy_to, twice
 from finpile.dedup._hash_kernels import I64, U64
 from finpile.dedup.substring._minimizer_kernels import PIECE, UNIQUE, piece_of, scan
 
@@ -15,7 +15,7 @@ from finpile.dedup.substring._minimizer_kernels import PIECE, UNIQUE, piece_of, 
 _NO_COPY = np.int64(np.iinfo(np.int64).min)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def cover(
     symbols: Any,
     offsets: I64,
@@ -48,14 +48,14 @@ def cover(
     length = w + k - 1
     hashes, suffix = np.empty(PIECE + w, np.uint64), np.empty(w, np.int64)
     out, keys = np.empty((PIECE + 1, 2), np.int64), np.empty(PIECE, np.uint64)
-    spans, num_spans = np.empty((64, 5), np.int64), 0
+    spans, num_spans = np.empty((64, 5), np.int64), np.int64(0)  # a literal is a type of its own
     repeated = np.zeros(offsets.shape[0] - 1, np.int64)
     run, used = 0, 0
     state = np.empty((3, 5), np.int64)  # open items: the merged run of windows, the span, the best run to follow it
     for doc in range(offsets.shape[0] - 1):
         num_windows = offsets[doc + 1] - offsets[doc] - length + 1
         base = _byte(byte_of, offsets[doc])
-        state[:, 0] = -1
+        state[0, 0] = state[1, 0] = state[2, 0] = -1
         for piece in range(0, num_windows, PIECE):
             num = min(PIECE, num_windows - piece)
             begin = offsets[doc] + piece
@@ -105,12 +105,12 @@ def cover(
     return spans[:num_spans], repeated
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _byte(byte_of: I64, symbol: int) -> int:
     return byte_of[symbol] if byte_of.shape[0] else symbol
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _follow(state: I64, doc: int, spans: I64, num_spans: int) -> tuple[I64, int]:
     """Closes the spans that end before the run of windows state[0], then opens a span with it.
 
@@ -126,12 +126,12 @@ def _follow(state: I64, doc: int, spans: I64, num_spans: int) -> tuple[I64, int]
     return spans, num_spans
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _close(state: I64, doc: int, spans: I64, num_spans: int) -> tuple[I64, int]:
     """Writes the open span, then opens the best run to follow it, if any, at the end of the written span."""
     current, best = state[1], state[2]
     if num_spans == spans.shape[0]:
-        spans = twice(spans)
+        spans = doubled_rows(spans)
     row = spans[num_spans]
     row[0], row[1], row[2], row[3] = doc, current[0], current[1], current[2]
     row[4] = current[0] + current[3] if current[3] != _NO_COPY else -1

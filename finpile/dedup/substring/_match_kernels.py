@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+from finpile_tokenizer.arrays._array_kernels import doubled_rows, fill
+from finpile_tokenizer.arrays.jit import inner, kernel
 
-from finpile.dedup._array_kernels import twice
 from finpile.dedup._hash_kernels import I64, U8, U64, mix
 from finpile.splitmix import GOLDEN
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def match(
     symbols: Any,
     offsets: I64,
@@ -46,7 +46,7 @@ def match(
     """
     # The outer loop is over the position of the minimizer in the window, so that memory beside the symbols is a few
     # numbers per context, not per window.
-    room, tick = 64, 0
+    room, tick = np.int64(64), 0  # a literal is a type of its own
     states, runs, shares, classes, class_hashes, buckets, stamps = _room_for(room)
     out = np.empty((64, 5), np.int64)
     num_out = 0
@@ -55,7 +55,10 @@ def match(
         leaving = leaving * GOLDEN
     for group in range(groups.shape[0] - 1):
         low, high = groups[group], groups[group + 1]
-        if weight[low:high].sum() < least:
+        total = 0
+        for context in range(low, high):
+            total += weight[context]
+        if total < least:
             continue
         if high - low > room:
             while room < high - low:
@@ -65,8 +68,8 @@ def match(
         while size < 2 * (high - low):
             size *= 2
         mask = np.uint64(size - 1)
-        shares[: high - low, 0] = -1
-        runs[: high - low, 1] = -1
+        fill(shares[: high - low, 0], -1)
+        fill(runs[: high - low, 1], -1)
         nearest, farthest = length, 0
         for context in range(low, high):
             farthest = max(farthest, before[context])
@@ -125,7 +128,7 @@ def match(
                     out[run[2], 2] += 1
                 elif kept >= 0:
                     if num_out == out.shape[0]:
-                        out = twice(out)
+                        out = doubled_rows(out)
                     row = out[num_out]
                     row[0], row[1], row[2], row[3] = context, before[context] - place, 1, kept
                     row[4] = anchor[kept] - _width(symbols, widths, offsets[kept] + before[kept] - place, place)
@@ -135,7 +138,7 @@ def match(
     return out[:num_out]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _room_for(size: int) -> tuple[U64, I64, I64, I64, U64, I64, I64]:
     """Returns the arrays of `match` for `size` contexts of a group and their distinct windows at one position."""
     states = np.empty(size, np.uint64)  # hash of the previous window
@@ -153,7 +156,7 @@ def _room_for(size: int) -> tuple[U64, I64, I64, I64, U64, I64, I64]:
     )
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _width(symbols: Any, widths: I64, start: int, num: int) -> int:
     """Returns the size in bytes of the `num` symbols from `start`."""
     total = 0
@@ -162,7 +165,7 @@ def _width(symbols: Any, widths: I64, start: int, num: int) -> int:
     return total
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _extents(symbols: Any, offsets: I64, before: I64, left: int, right: int) -> tuple[int, int]:
     """Returns the number of symbols that two contexts share before their minimizers, and from the minimizers on."""
     a, b = offsets[left] + before[left], offsets[right] + before[right]

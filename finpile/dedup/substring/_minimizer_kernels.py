@@ -13,9 +13,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+from finpile_tokenizer.arrays._array_kernels import copy_to, doubled, doubled_rows
+from finpile_tokenizer.arrays.jit import inner, kernel
 
-from finpile.dedup._array_kernels import copy_to, twice
 from finpile.dedup._hash_kernels import I64, U64, mix
 from finpile.splitmix import GOLDEN
 
@@ -31,7 +31,7 @@ _STRIDE = 32
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def scan(
     symbols: Any, begin: int, num: int, k: int, w: int, scope: Any, hashes: U64, suffix: I64, out: I64, keys: U64
 ) -> int:
@@ -74,7 +74,7 @@ def scan(
     return count
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _slot_of(key: Any, table: U64) -> Any:
     """Returns the slot of `key` in an open-addressed set, or the empty slot in which to insert it."""
     mask = np.uint64(table.shape[0] - 1)
@@ -84,7 +84,7 @@ def _slot_of(key: Any, table: U64) -> Any:
     return np.int64(slot)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_minimizers(symbols: Any, offsets: I64, k: int, w: int, scope: Any) -> tuple[U64, I64]:
     """Returns the distinct hashes of all minimizers, unordered, and for each (number of occurrences, number of runs).
 
@@ -114,7 +114,7 @@ def count_minimizers(symbols: Any, offsets: I64, k: int, w: int, scope: Any) -> 
     return table[met], times[met]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def list_minimizers(symbols: Any, offsets: I64, k: int, w: int, scope: Any) -> tuple[U64, I64]:
     """Returns the hash of each minimizer and its document, in order of documents; adjacent equal hashes once."""
     hashes, suffix = np.empty(PIECE + w, np.uint64), np.empty(w, np.int64)
@@ -130,13 +130,13 @@ def list_minimizers(symbols: Any, offsets: I64, k: int, w: int, scope: Any) -> t
                 if entry > 0 and keys[entry] == keys[entry - 1]:
                     continue
                 if size == found.shape[0]:
-                    found, docs = twice(found), twice(docs)
+                    found, docs = doubled(found), doubled(docs)
                 found[size], docs[size] = keys[entry], doc
                 size += 1
     return found[:size], docs[:size]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _grown(table: U64, times: I64) -> tuple[U64, I64]:
     larger, copied = np.zeros(2 * table.shape[0], np.uint64), np.zeros((2 * table.shape[0], 2), np.int64)
     for i in range(table.shape[0]):
@@ -147,7 +147,7 @@ def _grown(table: U64, times: I64) -> tuple[U64, I64]:
     return larger, copied
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def as_set(keys: U64) -> U64:
     """Returns distinct keys, none of them zero, as an open-addressed set."""
     size = 16
@@ -159,7 +159,7 @@ def as_set(keys: U64) -> U64:
     return table
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _equal(symbols: Any, left: int, right: int, length: int) -> bool:
     """Whether the `length` symbols from `left` equal those from `right`."""
     i = 0
@@ -177,7 +177,7 @@ def _equal(symbols: Any, left: int, right: int, length: int) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def distinct_contexts(
     symbols: Any,
     offsets: I64,
@@ -241,7 +241,11 @@ def distinct_contexts(
                             slot = (slot + _ONE) & mask
                         if table[slot] == 0:
                             if size == found.shape[0]:
-                                found, found_keys, contents = twice(found), twice(found_keys), twice(contents)
+                                found, found_keys, contents = (
+                                    doubled_rows(found),
+                                    doubled(found_keys),
+                                    doubled(contents),
+                                )
                             context = size
                             found[context, 0], found[context, 1], found[context, 2] = doc, first, windows
                             found[context, 3], found[context, 4] = before, 0
@@ -260,7 +264,7 @@ def distinct_contexts(
                         runs[num_runs - 1, 1] += 1
                     else:
                         if num_runs == runs.shape[0]:
-                            runs = twice(runs)
+                            runs = doubled_rows(runs)
                         runs[num_runs, 0], runs[num_runs, 1] = context, 1
                         num_runs += 1
                     latest = context
@@ -268,7 +272,7 @@ def distinct_contexts(
     return found[:size, :6], found_keys[:size], runs[:num_runs]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def piece_of(
     symbols: Any,
     minimizer: int,
@@ -313,7 +317,7 @@ def piece_of(
         size //= 2
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_pieces(
     symbols: Any, offsets: I64, k: int, w: int, scope: Any, shared: U64, crowded: U64, factors: U64, finest: int
 ) -> tuple[U64, I64]:
@@ -360,7 +364,7 @@ def count_pieces(
     return table[found], times[found]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _content(symbols: Any, first: int, windows: int, before: int, length: int, factors: U64) -> Any:
     """Returns a hash of a context: its symbols, its number of windows and the position of its minimizer."""
     content = mix(np.uint64(before) * GOLDEN + np.uint64(windows))
@@ -369,14 +373,14 @@ def _content(symbols: Any, first: int, windows: int, before: int, length: int, f
     return mix(content)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _same(symbols: Any, context: I64, first: int, windows: int, before: int, length: int) -> bool:
     return bool(
         context[2] == windows and context[3] == before and _equal(symbols, context[1], first, windows + length - 1)
     )
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _placed(contents: U64, size: int) -> I64:
     """Returns an open-addressed table of the contexts with `size` slots."""
     table = np.zeros(size, np.int64)
@@ -389,7 +393,7 @@ def _placed(contents: U64, size: int) -> I64:
     return table
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def gather(symbols: Any, firsts: I64, sizes: I64) -> Any:
     """Returns the symbols `firsts[i]` to `firsts[i] + sizes[i]` of all i, concatenated."""
     total = 0

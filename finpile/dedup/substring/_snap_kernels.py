@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+from finpile_tokenizer.arrays._array_kernels import copy_to
+from finpile_tokenizer.arrays.jit import inner, kernel
 
 from finpile.dedup._hash_kernels import I64, U8
 
@@ -12,7 +13,7 @@ SNAPS = {"none": 0, "word": 1, "line": 2}
 _NONE, _WORD = 0, 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def trim(data: U8, bounds: I64, spans: I64, snap: int) -> I64:
     """Returns the spans of `_cover_kernels.cover`, shrunk to whole characters, words or lines.
 
@@ -30,7 +31,7 @@ def trim(data: U8, bounds: I64, spans: I64, snap: int) -> I64:
         for row in range(i, j):
             start, stop = max(spans[row, 1], begin - low), min(spans[row, 2], end - low)
             if start < stop:
-                out[num_out] = spans[row]
+                copy_to(spans[row], out[num_out])
                 out[num_out, 1], out[num_out, 2] = start, stop
                 if spans[row, 4] >= 0:
                     out[num_out, 4] = spans[row, 4] + start - spans[row, 1]
@@ -39,7 +40,7 @@ def trim(data: U8, bounds: I64, spans: I64, snap: int) -> I64:
     return out[:num_out]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _shrunk(data: U8, low: int, high: int, begin: int, end: int, snap: int) -> tuple[int, int]:
     """Returns the cut `begin` to `end` of the text `data[low:high]`, shrunk as `snap` requires; it may be empty.
 
@@ -64,7 +65,7 @@ def _shrunk(data: U8, low: int, high: int, begin: int, end: int, snap: int) -> t
     return after, end
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _may_cut(data: U8, low: int, high: int, at: int, snap: int) -> bool:
     """Whether a text `data[low:high]` may be cut at `at`."""
     if at in (low, high):
@@ -76,13 +77,13 @@ def _may_cut(data: U8, low: int, high: int, at: int, snap: int) -> bool:
     return bool(snap == _NONE or data[at - 1] == 0x0A)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _ends_word(data: U8, low: int, at: int) -> bool:
     """Whether white space ends at `at`, or a full stop or comma of a script that writes no spaces between words."""
     return bool(_space_before(data, low, at) > 0 or _ideographic_stop_before(data, low, at))
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _space(data: U8, at: int, high: int) -> int:
     """Returns the size in bytes of the white-space character that begins at `at`, or 0 if there is none.
 
@@ -107,7 +108,7 @@ def _space(data: U8, at: int, high: int) -> int:
     return 3 if middle == 0x81 and last == 0x9F else 0
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _space_before(data: U8, low: int, at: int) -> int:
     """Returns the size in bytes of the white-space character that ends at `at`, or 0 if there is none."""
     for size in range(1, 4):
@@ -116,7 +117,7 @@ def _space_before(data: U8, low: int, at: int) -> int:
     return 0
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _ideographic_stop_before(data: U8, low: int, at: int) -> bool:
     """Whether U+3001, U+3002, U+FF01, U+FF0C, U+FF1B or U+FF1F ends at `at`."""
     if at - 3 < low:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+from finpile_tokenizer.arrays.jit import inner, kernel
 
 from finpile.dedup._hash_kernels import I64, RANDOM_BYTES, U8, U64, mix
 from finpile.splitmix import GOLDEN
@@ -30,7 +30,7 @@ _SMALL, _FLUSH = 1, 2
 KEPT, SHORT, LONG = range(3)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_lines(data: U8, bounds: I64) -> Any:
     """Returns an upper bound of the number of lines of all texts."""
     count = np.int64(bounds.shape[0] - 1)
@@ -39,7 +39,7 @@ def count_lines(data: U8, bounds: I64) -> Any:
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hash_blocks(data: U8, bounds: I64, lines: I64, line_keys: U64, paragraphs: I64, paragraph_keys: U64) -> Any:
     """Hashes the lines, and the paragraphs of two lines and more, of the texts `data[bounds[d]:bounds[d + 1]]`.
 
@@ -140,7 +140,7 @@ def hash_blocks(data: U8, bounds: I64, lines: I64, line_keys: U64, paragraphs: I
     return num_lines, num_paragraphs
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _feeds(data: U8, start: Any, end: Any) -> Any:
     count = np.int64(0)
     for i in range(start, end):
@@ -148,7 +148,7 @@ def _feeds(data: U8, start: Any, end: Any) -> Any:
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def choose_spans(data: U8, bounds: I64, lines: I64, kinds: U8, spans: I64) -> Any:
     """Fills `spans` with (text, first byte, end, number of lines) of the runs of lines that are cut; returns their
     number.

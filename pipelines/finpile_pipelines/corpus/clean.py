@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import storage
-from finpile.clean import Cleaned, clean_batch, filter_files, needs_kernels
+from finpile.clean import PAGE_GROUPS, Cleaned, clean_batch, filter_files, needs_kernels
 from finpile.config import CorpusConfig, SourceConfig, to_dict
 from finpile.documents.digest import add, digest_of_documents, to_hex
 from finpile.documents.ledger import ledger_table
@@ -187,7 +187,7 @@ def ledger_bytes(counts: Mapping[str, Any], text_bytes: int) -> int:
 
 def clean_kernels(config: CorpusConfig) -> Sequence[str]:
     """The groups of kernels of the sources: none if all texts stay byte for byte."""
-    common = ("finpile.clean.stage.clean",) if any(map(needs_kernels, config.sources)) else ()
+    common = PAGE_GROUPS if any(map(needs_kernels, config.sources)) else ()
     of_filters = {FILTERS.get(entry.name).kernels for source in config.sources for entry in source.clean.filters}
     return (*common, *sorted(group for group in of_filters if group is not None))
 

@@ -2,7 +2,8 @@
 
 `runner.kernels` starts it as `python -m finpile_pipelines.runner.compile_server LAUNCHER PROCESSES LOCK GROUP...`.
 Numba compiles under a lock and under Python's, so only processes use several cores. They are forks of this process,
-which has imported the groups' modules; a group is named `module` (its function `compile_kernels`) or `module:function`.
+which has imported the groups' modules and compiled the library functions that most kernels call. A group is named
+`module` (its function `compile_kernels`) or `module:function`.
 The name of each group that is done is printed to standard output, one per line.
 
 A fork ends when this process ends, and this process ends when the launcher ends.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import gc
 import importlib
 import os
 import signal
@@ -21,6 +23,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
+
+from finpile_tokenizer.arrays._array_kernels import compile_common
 
 _POLL_SECONDS = 0.05
 _WATCH_SECONDS = 0.2
@@ -35,13 +39,15 @@ def main() -> None:
     launcher, num_processes, lock = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
     waiting, running = sys.argv[4:], dict[int, str]()
     os.nice(_NICENESS)
+    groups = {group: find_group(group) for group in waiting}
+    compile_common()
+    gc.freeze()
     while (waiting or running) and os.getppid() == launcher:
         if waiting and len(running) < num_processes:
             group = waiting.pop(0)
-            compile_group = find_group(group)
             pid = os.fork()
             if pid == 0:
-                _compile(compile_group, lock)
+                _compile(groups[group], lock)
             running[pid] = group
             continue
         ended, status = os.waitpid(-1, os.WNOHANG)

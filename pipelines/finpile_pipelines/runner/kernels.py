@@ -161,11 +161,11 @@ def marker_folder() -> Path | None:
     from numba import config
     from numba.core.dispatcher import Dispatcher
 
-    from finpile.dedup._hash_kernels import mix
+    from finpile.dedup._hash_kernels import sign_documents
 
-    if config.DISABLE_JIT or config.BOUNDSCHECK or not isinstance(mix, Dispatcher):
+    if config.DISABLE_JIT or config.BOUNDSCHECK or not isinstance(sign_documents, Dispatcher):
         return None
-    folder = Path(str(mix.stats.cache_path))
+    folder = Path(str(sign_documents.stats.cache_path))
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):

@@ -321,10 +321,11 @@ assert config.BOUNDSCHECK == 1
 c.compile_kernels()
 def compiled():
     found = {name: value for name, value in vars(kernels).items()
-             if isinstance(value, Dispatcher) and value.py_func.__module__ == kernels.__name__}
+             if isinstance(value, Dispatcher) and value.py_func.__module__ == kernels.__name__
+             and "no_cpython_wrapper" not in value.targetoptions}
     # A kernel that is a part of others may be in the cache alone.
     missing = [name for name, one in found.items() if not (one.signatures or one._cache._cache_file._load_index())]
-    assert len(found) > 8 and not missing, missing
+    assert len(found) > 4 and not missing, missing
     return {name: len(value.signatures) for name, value in found.items()}
 before = compiled()
 rng = random.Random(0)

@@ -20,8 +20,9 @@ from finpile.dedup.near.verify import find_near_duplicates
 
 def compiled():
     kernels = {**vars(_hash_kernels), **vars(_pair_kernels)}
-    found = {name: value for name, value in kernels.items() if isinstance(value, Dispatcher)}
-    assert len(found) > 14 and "smallest_connected" in found
+    found = {name: value for name, value in kernels.items()
+             if isinstance(value, Dispatcher) and "no_cpython_wrapper" not in value.targetoptions}
+    assert len(found) > 10 and "smallest_connected" in found
     # A kernel that is a part of others may be in the cache alone.
     missing = [name for name, one in found.items() if not (one.signatures or one._cache._cache_file._load_index())]
     assert not missing, missing

@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from finpile_tokenizer.arrays.buffers import Float64s, Int64s, UInt8s, UInt64s
 from finpile_tokenizer.arrays.jit import inlined, inner, kernel
@@ -81,17 +80,6 @@ def rehashed(entries: Int64s, total: int, num_slots: int) -> UInt64s:
             at = (at + _ONE) & mask
         slots[at] = (value & UPPER) | np.uint64(entry + 1)
     return slots
-
-
-@inner
-def doubled(array: npt.NDArray[_Scalar]) -> npt.NDArray[_Scalar]:
-    """An array of twice the size that starts with these numbers; the others are zero."""
-    size = array.size
-    larger = np.empty(2 * size, array.dtype)
-    for index in range(size):
-        larger[index] = array[index]
-        larger[size + index] = 0
-    return larger
 
 
 @kernel

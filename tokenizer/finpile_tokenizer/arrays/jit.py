@@ -3,12 +3,15 @@
 Compilation time is a cost of every first run, so:
 
 - an `inner` function has no wrapper for calls from Python (half the compilation of a short function) and no cache of
-its
-  own: the kernels that call it hold its machine code;
+  its own: the kernels that call it hold its machine code;
 - `inlined` is left to LLVM; Numba's `inline="always"` would type and lower the body again at each call;
-- kernels allocate few arrays, assign no slices and format no strings: each of these compiles library functions. An
-  assignment to a slice alone takes seconds, most of them for the message of a shape error. Callers pass arrays, kernels
-  return codes, and Python raises.
+- kernels allocate few arrays and format no strings: each of these compiles library functions. An assignment of an array
+  to a slice or to a row takes seconds, most of them for the message of a shape error: `_array_kernels` has loops.
+  Callers pass arrays, kernels return codes, and Python raises;
+- a literal is a type of its own: `inner` functions are compiled once more for a variable that is 0 in one call.
+  Kernels begin such a variable with `np.int64(0)`.
+
+`uncached` is for what is compiled for other kernels of the process only.
 
 Calling an `inner` function from Python is an error that Numba does not detect.
 """
@@ -18,5 +21,6 @@ from __future__ import annotations
 import numba
 
 kernel = numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+uncached = numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 inner = numba.njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 inlined = numba.njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from finpile_tokenizer.arrays._array_kernels import doubled
 from finpile_tokenizer.arrays._hash_kernels import (
     COUNT,
     FNV_BASIS,
@@ -17,7 +18,6 @@ from finpile_tokenizer.arrays._hash_kernels import (
     START,
     UPPER,
     WIDTH,
-    doubled,
     mixed,
     probe,
     rehashed,

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from finpile_tokenizer.arrays._array_kernels import fill
 from finpile_tokenizer.arrays.buffers import Float64s, Int32s, Int64s, UInt8s, UInt32s
 from finpile_tokenizer.arrays.jit import inner, kernel
 from finpile_tokenizer.trie._hashed_kernels import NO_SLOT, ROOT, TERMINAL, next_slot
@@ -143,5 +144,5 @@ def two_best(
         advance(data, first, stop, stop, units, index_pieces, log_probs, scores, pieces, ranks, counts)
         for rank in range(counts[stop - first]):
             best[pretoken, rank] = scores[stop - first, rank]
-        counts[: stop - first + 1] = 0
+        fill(counts[: stop - first + 1], 0)
     return best

@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from finpile_tokenizer.arrays._hash_kernels import doubled
+from finpile_tokenizer.arrays._array_kernels import doubled
 from finpile_tokenizer.arrays.buffers import Float64s, Int32s, Int64s, UInt8s, UInt32s
 from finpile_tokenizer.arrays.jit import inlined, inner, kernel
 from finpile_tokenizer.pretokens._pretoken_kernels import pretoken_stop

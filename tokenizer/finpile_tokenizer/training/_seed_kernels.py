@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from finpile_tokenizer.arrays._hash_kernels import doubled
+from finpile_tokenizer.arrays._array_kernels import doubled
 from finpile_tokenizer.arrays.buffers import Int32s, Int64s, UInt8s, UInt64s
 from finpile_tokenizer.arrays.jit import inlined, inner, kernel
 

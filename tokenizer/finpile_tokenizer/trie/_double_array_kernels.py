@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from finpile_tokenizer.arrays._hash_kernels import doubled
+from finpile_tokenizer.arrays._array_kernels import doubled
 from finpile_tokenizer.arrays.buffers import Int32s, Int64s, UInt8s
 from finpile_tokenizer.arrays.jit import inlined, inner, kernel
 
@@ -164,7 +166,7 @@ def place_nodes(
     wanted: Int64s,
     slots: Int32s,
     bases: Int32s,
-) -> int:
+) -> Any:
     """Writes the slot and the base of each node; returns the number of slots, 0 if they are too many.
 
     The child by byte c of a node with base b is in slot b ^ c. No two nodes share a base: so a slot reached by c that
@@ -174,7 +176,7 @@ def place_nodes(
     `starts` and `children` are those of `group_by_parent`. The next four arrays have `FIRST_SLOTS` numbers and are 0,
     as is `slots`; `bases` is `NO_BASE`; `wanted` is room for 256 labels.
     """
-    num_slots = FIRST_SLOTS
+    num_slots = np.int64(FIRST_SLOTS)  # a literal is a type of its own
     # The root's own slot is never free and serves as the head of the list of free slots.
     slots[0], bases[0] = ROOT_SLOT, 0
     for slot in range(ROOT_SLOT + 1):
@@ -182,7 +184,7 @@ def place_nodes(
     base_used[0] = base_used[NO_BASE] = 1
     for index in range(starts[0], starts[1]):
         slots[children[index]] = labels[children[index]]
-    tail = _append_free(ROOT_SLOT + 1, num_slots, next_free, previous_free, np.int64(ROOT_SLOT))
+    tail = _append_free(np.int64(ROOT_SLOT + 1), num_slots, next_free, previous_free, np.int64(ROOT_SLOT))
     for node in range(1, slots.size):
         first = starts[node]
         num_labels = starts[node + 1] - first

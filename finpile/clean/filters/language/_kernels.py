@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+from finpile_tokenizer.arrays.jit import inner, kernel
 
 U8 = npt.NDArray[np.uint8]
 U16 = npt.NDArray[np.uint16]
@@ -32,14 +32,14 @@ _LABEL = np.frombuffer(b"__label__", np.uint8)
 _LEAST = 1e-5
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _step(state: Any, byte: Any) -> Any:
     """FNV-1a, whose bytes have a sign."""
     extended = np.uint32(byte) | np.uint32(0xFFFFFF00) if byte >= 0x80 else np.uint32(byte)
     return np.uint32((state ^ extended) * _PRIME)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def hash_of(data: U8, begin: Any, end: Any) -> Any:
     """The hash of the bytes from `begin` to `end`."""
     state = _BASIS
@@ -48,7 +48,7 @@ def hash_of(data: U8, begin: Any, end: Any) -> Any:
     return state
 
 
-@njit(cache=True, nogil=True)
+@inner
 def find_word(data: U8, begin: Any, end: Any, slots: I32, words: U8, edges: I64) -> Any:
     """The row of a word, or -1. `slots` is a table of rows with linear probing, of a size that is a power of two."""
     mask = slots.shape[0] - 1
@@ -65,7 +65,7 @@ def find_word(data: U8, begin: Any, end: Any, slots: I32, words: U8, edges: I64)
     return np.int64(-1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_slots(slots: I32, words: U8, edges: I64) -> None:
     """Enters all words in an empty table."""
     mask = slots.shape[0] - 1
@@ -76,7 +76,7 @@ def fill_slots(slots: I32, words: U8, edges: I64) -> None:
         slots[slot] = row
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _list_ngrams(word: U8, size: Any, shortest: Any, longest: Any, ngrams: U16, out: U16, count: Any) -> Any:
     """Appends the rows of the n-grams of a word that have one to the first `count` of `out`; returns the new number.
 
@@ -103,7 +103,7 @@ def _list_ngrams(word: U8, size: Any, shortest: Any, longest: Any, ngrams: U16, 
     return count
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _list_ascii_ngrams(word: U8, size: Any, longest: Any, ngrams: U16, out: U16, count: Any) -> Any:
     """The same of a word of one-byte characters, for n-grams of two characters or more."""
     num_buckets = np.uint32(ngrams.shape[0])
@@ -117,7 +117,7 @@ def _list_ascii_ngrams(word: U8, size: Any, longest: Any, ngrams: U16, out: U16,
     return count
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _is_label(data: U8, begin: Any, end: Any) -> Any:
     size, at = _LABEL.shape[0], 0
     while at < min(size, end - begin) and data[begin + at] == _LABEL[at]:
@@ -125,12 +125,12 @@ def _is_label(data: U8, begin: Any, end: Any) -> Any:
     return at == size
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _is_space(byte: Any) -> Any:
     return byte == 0x20 or 0x09 <= byte <= 0x0D or byte == 0
 
 
-@njit(cache=True, nogil=True)
+@inner
 def rows_of(data: U8, slots: I32, words: U8, edges: I64, ngrams: U16, shortest: Any, longest: Any) -> U16:
     """The rows of a line: of its words, their n-grams, and the end of the line, which is row 0."""
     word = np.empty(data.shape[0] + 2, np.uint8)
@@ -163,7 +163,7 @@ def rows_of(data: U8, slots: I32, words: U8, edges: I64, ngrams: U16, shortest: 
     return out[: count + 1]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def mean_row(numbers: U16, rows: F32) -> F32:
     """The mean of rows, which are added in this order."""
     hidden = np.zeros(rows.shape[1], np.float32)
@@ -176,7 +176,7 @@ def mean_row(numbers: U16, rows: F32) -> F32:
     return hidden
 
 
-@njit(cache=True, nogil=True)
+@inner
 def best_leaf(hidden: F32, nodes: F32, left: I32, right: I32) -> Any:
     """The most probable leaf of a binary tree, and its probability.
 
@@ -206,7 +206,7 @@ def best_leaf(hidden: F32, nodes: F32, left: I32, right: I32) -> Any:
     return best, np.float64(np.exp(highest))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def classify(
     data: U8,
     slots: I32,
