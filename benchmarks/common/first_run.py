@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for workers in options.workers:
             for checkout in options.checkouts:
                 for state, cost in _cold_and_warm(checkout, workers).items():
-                    costs.setdefault((checkout.name, state, workers), []).append(cost)
+                    costs.setdefault((checkout.resolve().name, state, workers), []).append(cost)
                     sys.stderr.write(f"round {round_number + 1}: {checkout.name} {state} {workers}: {cost}\n")
     _report(options.results, costs, options.rounds)
 
