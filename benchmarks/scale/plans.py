@@ -4,7 +4,8 @@
 
 `open-finance`: pipelines/configs/open-finance.yaml. `mix`: news and minutes with all stages on, of which the rates are.
 `filings`: complete submissions to EDGAR, current reports and pages of annual reports. `sample`: pipelines/configs/
-sample.yaml. Builds are in processes of their own; the first stages of a corpus are those of `finpile build`.
+sample.yaml. `--only` without a name: the
+prediction for 1 and 10 TB alone. Builds are in processes of their own; the first stages of a corpus are those of `finpile build`.
 """
 
 from __future__ import annotations
@@ -159,7 +160,7 @@ def _ratio(plan: float, build: float) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
-    parser.add_argument("--only", nargs="+", default=("open-finance", "mix", "filings", "sample"))
+    parser.add_argument("--only", nargs="*", default=("open-finance", "mix", "filings", "sample"))
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--workers", type=int, default=WORKERS)
     options = parser.parse_args(arguments)
@@ -181,25 +182,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
             peaks = command_peaks(path, folder / "out", options.workers)
             memory.append(_memory_row(name, plan, peaks))
     report = Report(options.results, "plan", "Plans beside builds", ("apache-beam", "pyarrow", "numba"))
-    report.add(f"{options.workers} workers. Each third column is the plan by the build.")
-    report.add("## Documents and text\n\nDocuments as they are read, text after cleaning.", table(_FOUND, inputs))
-    report.add(
-        "## Tokens\n\nThe plan's are those of all clean text, the build's those of what deduplication leaves, held-out "
-        "documents included.",
-        table(_SUMS, tokens),
-    )
+    if options.only:
+        report.add(f"{options.workers} workers. Each third column is the plan by the build.")
+        report.add("## Documents and text\n\nDocuments as they are read, text after cleaning.", table(_FOUND, inputs))
+        report.add(
+            "## Tokens\n\nThe plan's are those of all clean text, the build's those of what deduplication leaves, "
+            "held-out documents included.",
+            table(_SUMS, tokens),
+        )
+        measured = load_rates().measured
+        report.add(
+            f"## CPU time\n\nThe rates are of {measured['date']}, of builds on two workers. The load was {load:.1f} "
+            "when these builds began: CPU seconds of a loaded machine are longer.",
+            table(_TIMES, times),
+        )
+        report.add(
+            f"## Memory\n\nOf all processes of the build, at most; `--memory` asks for {MARGIN} times the plan.",
+            table(_MEMORY, memory),
+        )
     large = load_config(ROOT / "pipelines/configs/open-finance.yaml")
     large = replace(large, root=str(options.data.resolve()))
-    measured = load_rates().measured
-    report.add(
-        f"## CPU time\n\nThe rates are of {measured['date']}, of builds on two workers. The load was {load:.1f} "
-        "when these builds began: CPU seconds of a loaded machine are longer.",
-        table(_TIMES, times),
-    )
-    report.add(
-        f"## Memory\n\nOf all processes of the build, at most; `--memory` asks for {MARGIN} times the plan.",
-        table(_MEMORY, memory),
-    )
     report.add(
         "## 1 TB and 10 TB\n\nopen-finance as if its sources had this much text: a prediction of the model, not a run. "
         "Start-up of jobs and the network are not in it; exchanges and `.work` are on disks, so not compressed.",

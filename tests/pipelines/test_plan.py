@@ -12,15 +12,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from finpile_pipelines.build import build
 from finpile_pipelines.corpus.ingest import find_inputs
 from finpile_pipelines.corpus.ingest import plan as plan_tasks
+from finpile_pipelines.exchange.packed import split_by_partition
+from finpile_pipelines.exchange.segments import Segments
 from finpile_pipelines.plan.byte_classes import ByteShares
+from finpile_pipelines.plan.exchanges import Exchange, filled
 from finpile_pipelines.plan.inputs import SourceInput, measure_inputs, sample_inputs, scaled
 from finpile_pipelines.plan.jobs import num_jobs
 from finpile_pipelines.plan.limits import limits
-from finpile_pipelines.plan.model import Plan, StagePlan, filled, plan_build
+from finpile_pipelines.plan.model import Plan, StagePlan, plan_build
 from finpile_pipelines.plan.rates import load_rates
 from finpile_pipelines.runner.engine import Engine
 
@@ -274,12 +278,13 @@ def test_rows_of_documents_cost_by_document_and_texts_by_byte(sample: CorpusConf
     few = scaled(_inputs(sample), 1e9)
     many = [replace(source, documents=10 * source.documents) for source in few]
     plans = [plan_build(sample, inputs, 2, RATES) for inputs in (few, many)]
-    expected = {"exact": (True, True), "near": (True, True), "split": (False, True)}  # they fill more files
+    expected = {"exact": (True, True), "near": (True, True), "split": (True, True)}  # they fill more files
     for one, other in zip(plans[0].stages, plans[1].stages, strict=True):
         is_more = (other.shuffled_bytes > one.shuffled_bytes, other.cpu_seconds > one.cpu_seconds)
         assert is_more == expected.get(one.stage, (False, False)), one.stage
     [exact] = [stage for stage in plans[1].stages if stage.stage == "exact"]
-    assert exact.shuffled_bytes == pytest.approx(plans[1].documents * RATES.exact_exchanged_per_document)
+    rows = plans[1].documents * RATES.exact_exchanged_per_document
+    assert rows < exact.shuffled_bytes == pytest.approx(rows, rel=0.01)
     folded = replace(sample, dedup=replace(sample.dedup, exact_fold="whitespace"))
     [read] = [stage for stage in plan_build(folded, many, 2, RATES).stages if stage.stage == "exact"]
     assert read.cpu_seconds > exact.cpu_seconds or sample.dedup.exact_fold == "whitespace"
@@ -296,6 +301,33 @@ def test_splitting_grows_with_segments_of_documents_and_their_ranges_alone(sampl
     bound += RATES.split_cpu_seconds_per_segment * 1e6 / (64 << 10)
     assert per_mb[0] == pytest.approx(rate.cpu_seconds_per_mb, rel=0.25)
     assert per_mb[1] < per_mb[3] <= max(per_mb) <= bound * 1.2
+
+
+@pytest.mark.parametrize(("partitions", "most", "rows"), [(40, 64, 500), (40, 64, 10), (900, 64, 500), (900, 64, 20)])
+def test_the_bytes_of_an_exchange_are_those_of_its_segments(partitions: int, most: int, rows: int) -> None:
+    schema = pa.schema([("key", pa.uint64()), ("document", pa.int32())])
+    segments, draw, sent, count = Segments(schema, partitions, most), np.random.default_rng(3), 0, 0
+    for _ in range(200):
+        table = pa.table([draw.integers(0, 1 << 62, rows), draw.integers(0, 99, rows)], names=schema.names).cast(schema)
+        split = split_by_partition(table, draw.integers(0, partitions, rows))
+        encoded = [segment for _, segment in segments.encode(segments.rows(split), None)]
+        count, sent = count + len(encoded), sent + sum(map(len, encoded))
+    planned = Exchange(
+        row_bytes=200 * rows * 12, rows=200 * rows, origins=200, partitions=partitions, most_segments=most
+    )
+    assert planned.segments == pytest.approx(count, rel=0.1)
+    assert planned.sent_bytes == pytest.approx(sent + 20 * count, rel=0.05), "a directory has 20 bytes of a segment"
+
+
+def test_exchanges_grow_with_segments_and_with_ranges_that_are_written_again(sample: CorpusConfig) -> None:
+    def exact(size: float) -> StagePlan:
+        return next(stage for stage in _plan(sample, size, 100).stages if stage.stage == "exact")
+
+    small, large, huge = (exact(size) for size in (1e9, 1e12, 1e14))
+    assert small.shuffled_bytes == small.scratch_bytes, "no range is written again"
+    assert 1000 * small.shuffled_bytes < large.shuffled_bytes < 1200 * small.shuffled_bytes
+    assert 2e5 * small.shuffled_bytes < huge.shuffled_bytes < 2.5e5 * small.shuffled_bytes
+    assert huge.scratch_bytes < 0.6 * huge.shuffled_bytes, "each worker has one range on disk"
 
 
 def test_filled_files_are_those_that_random_documents_fill() -> None:

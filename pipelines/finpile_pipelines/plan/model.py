@@ -6,7 +6,6 @@ ends no earlier than its longest task. All rates are measured (`finpile_pipeline
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,9 +21,11 @@ from finpile.storage.sizes import (
     num_partitions,
     part_bytes_of,
     shard_bytes_of,
+    shards_of_keys,
     task_bytes_of,
 )
 from finpile.tokens.copies import classes_of, need_counts, with_shares
+from finpile_pipelines.plan.exchanges import Exchange
 from finpile_pipelines.plan.inputs import SourceInput
 from finpile_pipelines.plan.jobs import is_enabled, num_jobs, num_readings
 from finpile_pipelines.plan.rates import Rates, StageRate
@@ -32,6 +33,8 @@ from finpile_pipelines.plan.rates import Rates, StageRate
 _MB = 1e6
 #: Text of a chunk of the tokenizer, and chunks of a domain at most, as `finpile_pipelines.unigram.texts` has them.
 _CHUNK_BYTES, _CHUNKS = 16 << 20, 256
+#: A key of a window in the exchange of `substring` (`finpile.storage.sizes`).
+_KEY_BYTES = 90
 #: Stages whose tasks are published files, which are larger than shards.
 _OF_PARTS = ("split", "tokens")
 #: A further worker with a small task takes this part of what it takes with a full one: a process of its own.
@@ -53,6 +56,9 @@ class StagePlan:
     machine_bytes: float
     """Memory of all workers, if they are on one machine."""
     shuffled_bytes: float
+    """Of the tables of its exchanges, written a second time included."""
+    scratch_bytes: float
+    """Of its exchanges, on disk while it runs."""
     disk_bytes: float
     """What it leaves on disk, in `.work` and in OUT."""
 
@@ -78,7 +84,7 @@ class Plan:
     @property
     def partitions(self) -> int:
         """Of an exchange whose rows are not small beside the texts."""
-        return num_partitions(sum(max(1, _ceil(source.text_bytes / SHARD_BYTES)) for source in self.inputs))
+        return num_partitions(units_of(self.inputs))
 
     @property
     def text_bytes(self) -> float:
@@ -103,7 +109,7 @@ class Plan:
     @property
     def disk_bytes(self) -> float:
         """At the end of the build, and while the largest exchange is on disk."""
-        return sum(stage.disk_bytes for stage in self.stages) + max(stage.shuffled_bytes for stage in self.stages)
+        return sum(stage.disk_bytes for stage in self.stages) + max(stage.scratch_bytes for stage in self.stages)
 
 
 def plan_build(
@@ -227,12 +233,14 @@ class _Model:
                 memory_bytes=0,
                 machine_bytes=0,
                 shuffled_bytes=0,
+                scratch_bytes=0,
                 disk_bytes=0,
             )
         rate, shared = self._rate(name), self._shared_cpu_seconds(name)
         jobs, (tasks, largest) = num_jobs(name, self.config), self._tasks(name)
         busy = max(1, min(self.workers, tasks))
         working = max(shared / busy, shared * largest)
+        exchanges = self._exchanges(name)
         return StagePlan(
             stage=name,
             jobs=jobs,
@@ -241,7 +249,8 @@ class _Model:
             seconds=rate.fixed_seconds + working + jobs * self.job_seconds,
             memory_bytes=self._memory_bytes(name, 1),
             machine_bytes=self._memory_bytes(name, busy),
-            shuffled_bytes=self._shuffled_bytes(name),
+            shuffled_bytes=sum(one.sent_bytes + one.rewritten_bytes for one in exchanges),
+            scratch_bytes=sum(one.scratch_bytes(busy) for one in exchanges),
             disk_bytes=self._disk_bytes(name),
         )
 
@@ -264,24 +273,13 @@ class _Model:
             more = near.bands * near.rows - rates.near_hashes
             seconds += self.documents * more * rates.near_cpu_seconds_per_document_and_hash
         if name == "split":
-            seconds += self._segments_cpu_seconds()
+            exchanges = self._exchanges(name)
+            seconds += sum(one.segments for one in exchanges) * rates.split_cpu_seconds_per_segment
+            if any(one.have_ranges for one in exchanges):
+                seconds += self.text / _MB * rates.split_cpu_seconds_per_mb_of_ranges
         seconds = max(0.0, seconds) * num_readings(name, self.config)
         if name == "tokenizer" and self._read(name) < self.text:
             seconds += self.text / _MB * self.rates.tokenizer_cpu_seconds_per_mb_sampled
-        return seconds
-
-    def _segments_cpu_seconds(self) -> float:
-        """Of `split`, what grows with the files to which a shard sends documents, or with ranges of them."""
-        rates, most = self.rates, most_document_segments(self.shard_bytes)
-        files = self._files()
-        num_files, segments = sum(files.values()), 0.0
-        for source in self.inputs:
-            shards = max(1, _ceil(source.text_bytes / self.shard_bytes))
-            mine = sum(files[source.dataset, row] for row in source.rows) / len(source.rows)
-            segments += shards * filled(mine * min(1.0, most / num_files), source.documents / shards)
-        seconds = segments * rates.split_cpu_seconds_per_segment
-        if num_files > most:
-            seconds += self.text / _MB * rates.split_cpu_seconds_per_mb_of_ranges
         return seconds
 
     def _files(self) -> Mapping[Row, int]:
@@ -364,8 +362,41 @@ class _Model:
             return self._largest_part()
         return min(self.shard_bytes, max(source.text_bytes for source in self.inputs))
 
-    def _shuffled_bytes(self, name: str) -> float:
-        """Bytes of the tables of exchanges."""
+    def _exchanges(self, name: str) -> Sequence[Exchange]:
+        """The exchanges of a stage: one of each source in `split`, whose documents go to files of their own."""
+        config, units = self.config.dedup, units_of(self.inputs)
+        size = self._exchanged_bytes(name)
+        if name == "split":
+            return self._document_exchanges(size)
+        if name == "near" and config.near is not None:
+            rows, units_of_partition = self.documents * config.near.bands, 1
+        elif self._measured(name) == "exact":
+            rows, units_of_partition = self.documents, 1
+        elif name == "substring" and config.substring is not None:
+            rows, units_of_partition = size / _KEY_BYTES, shards_of_keys(config.substring.min_length)
+        else:
+            return [Exchange(row_bytes=size)]
+        partitions = num_partitions(units, units_of_partition)
+        return [Exchange(row_bytes=size, rows=rows, origins=self.num_shards, partitions=partitions)]
+
+    def _document_exchanges(self, size: float) -> Sequence[Exchange]:
+        most, files, exchanges = most_document_segments(self.shard_bytes), self._files(), []
+        share = min(1.0, most / sum(files.values()))
+        for source in self.inputs:
+            partitions = sum(files[source.dataset, row] for row in source.rows) / len(source.rows)
+            exchanges.append(
+                Exchange(
+                    row_bytes=size * source.clean_bytes / max(1.0, self.text),
+                    rows=source.documents,
+                    origins=max(1, _ceil(source.text_bytes / self.shard_bytes)),
+                    partitions=partitions,
+                    most_segments=max(1.0, partitions * share),
+                )
+            )
+        return exchanges
+
+    def _exchanged_bytes(self, name: str) -> float:
+        """Bytes of the rows of exchanges."""
         per_text, near, rates = self._rate(name).exchanged_per_text, self.config.dedup.near, self.rates
         if self._measured(name) == "exact":
             return self.documents * rates.exact_exchanged_per_document
@@ -386,13 +417,9 @@ class _Model:
         return (self._rate(name).disk_per_text + published) * copies * self._read(name)
 
 
-def filled(files: float, documents: float) -> float:
-    """The expected number of files with a document, if each document goes to any of the files.
-
-    >>> round(filled(100, 50)), round(filled(100, 10_000))
-    (39, 100)
-    """
-    return files * -math.expm1(-documents / files)
+def units_of(inputs: Sequence[SourceInput]) -> int:
+    """Shards of `SHARD_BYTES`, of which partitions have as many rows as one or more."""
+    return sum(max(1, _ceil(source.text_bytes / SHARD_BYTES)) for source in inputs)
 
 
 def _ceil(value: float) -> int:
