@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from finpile_tokenizer.arrays._array_kernels import copy_to, doubled_rows
 from finpile_tokenizer.arrays.jit import inner, kernel
 
-from finpile.dedup._hash_kernels import I64, U64
-from finpile.dedup.substring._minimizer_kernels import PIECE, UNIQUE, piece_of, scan
+from finpile.dedup._hash_kernels import I64
 
 #: The distance to a copy if no copy is known.
 _NO_COPY = np.int64(np.iinfo(np.int64).min)
@@ -17,23 +14,16 @@ _NO_COPY = np.int64(np.iinfo(np.int64).min)
 
 @kernel
 def cover(
-    symbols: Any,
     offsets: I64,
     byte_of: I64,
-    k: int,
-    w: int,
-    scope: Any,
-    shared: U64,
-    crowded: U64,
-    factors: U64,
-    finest: int,
+    length: int,
     runs: I64,
     answer_bounds: I64,
     answers: I64,
     own: I64,
     keep_first: bool,
 ) -> tuple[I64, I64]:
-    """Returns the bytes that repeated windows cover, and the number of repeated windows of each document.
+    """Returns the bytes that repeated windows of `length` symbols cover, and their number in each document.
 
     The first result has rows (document, start, end, kept document, offset in the kept document); offset -1: no other
     copy is known. The rows of a document ascend. Adjacent rows form one span, divided where the copy changes. Each row
@@ -45,59 +35,41 @@ def cover(
     `byte_of[i]`, or at byte i if `byte_of` is empty. `keep_first` omits the occurrence that is itself the earliest
     copy.
     """
-    length = w + k - 1
-    hashes, suffix = np.empty(PIECE + w, np.uint64), np.empty(w, np.int64)
-    out, keys = np.empty((PIECE + 1, 2), np.int64), np.empty(PIECE, np.uint64)
     spans, num_spans = np.empty((64, 5), np.int64), np.int64(0)  # a literal is a type of its own
     repeated = np.zeros(offsets.shape[0] - 1, np.int64)
-    run, used = 0, 0
+    run = 0
     state = np.empty((3, 5), np.int64)  # open items: the merged run of windows, the span, the best run to follow it
     for doc in range(offsets.shape[0] - 1):
-        num_windows = offsets[doc + 1] - offsets[doc] - length + 1
         base = _byte(byte_of, offsets[doc])
         state[0, 0] = state[1, 0] = state[2, 0] = -1
-        for piece in range(0, num_windows, PIECE):
-            num = min(PIECE, num_windows - piece)
-            begin = offsets[doc] + piece
-            count = scan(symbols, begin, num, k, w, scope, hashes, suffix, out, keys)
-            out[count, 1] = begin + num
-            for entry in range(count):
-                first, end = out[entry, 1], out[entry + 1, 1]
-                while first < end:
-                    windows, _, fate = piece_of(
-                        symbols, out[entry, 0], first, end, length, w, keys[entry], shared, crowded, factors, finest
-                    )
-                    if fate == UNIQUE:
-                        first += windows
-                        continue
-                    context = runs[run, 0]
-                    used += 1
-                    if used == runs[run, 1]:
-                        run, used = run + 1, 0
-                    for row in range(answer_bounds[context], answer_bounds[context + 1]):
-                        window = first + answers[row, 0]
-                        start, kept, offset = _byte(byte_of, window) - base, answers[row, 2], answers[row, 3]
-                        if own[kept] == doc and offset == start:
-                            if keep_first:
-                                continue
-                            offset = -1
-                        last = window + answers[row, 1] - 1
-                        repeated[doc] += answers[row, 1]
-                        reach = _byte(byte_of, last + length) - base
-                        merged = state[0]
-                        if (
-                            merged[0] >= 0
-                            and merged[4] + 1 == window
-                            and merged[2] == kept
-                            and (offset - start == merged[3] if offset >= 0 else merged[3] == _NO_COPY)
-                        ):
-                            merged[1], merged[4] = reach, last
+        while run < runs.shape[0] and runs[run, 1] < offsets[doc + 1]:
+            context, first = runs[run, 0], runs[run, 1]
+            for _ in range(runs[run, 3]):
+                for row in range(answer_bounds[context], answer_bounds[context + 1]):
+                    window = first + answers[row, 0]
+                    start, kept, offset = _byte(byte_of, window) - base, answers[row, 2], answers[row, 3]
+                    if own[kept] == doc and offset == start:
+                        if keep_first:
                             continue
-                        if merged[0] >= 0:
-                            spans, num_spans = _follow(state, doc, spans, num_spans)
-                        merged[0], merged[1], merged[2], merged[4] = start, reach, kept, last
-                        merged[3] = offset - start if offset >= 0 else _NO_COPY
-                    first += windows
+                        offset = -1
+                    last = window + answers[row, 1] - 1
+                    repeated[doc] += answers[row, 1]
+                    reach = _byte(byte_of, last + length) - base
+                    merged = state[0]
+                    if (
+                        merged[0] >= 0
+                        and merged[4] + 1 == window
+                        and merged[2] == kept
+                        and (offset - start == merged[3] if offset >= 0 else merged[3] == _NO_COPY)
+                    ):
+                        merged[1], merged[4] = reach, last
+                        continue
+                    if merged[0] >= 0:
+                        spans, num_spans = _follow(state, doc, spans, num_spans)
+                    merged[0], merged[1], merged[2], merged[4] = start, reach, kept, last
+                    merged[3] = offset - start if offset >= 0 else _NO_COPY
+                first += runs[run, 2]
+            run += 1
         if state[0, 0] >= 0:
             spans, num_spans = _follow(state, doc, spans, num_spans)
             while state[1, 0] >= 0:

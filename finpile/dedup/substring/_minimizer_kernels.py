@@ -32,46 +32,48 @@ _ZERO, _ONE = np.uint64(0), np.uint64(1)
 
 
 @inner
-def scan(
-    symbols: Any, begin: int, num: int, k: int, w: int, scope: Any, hashes: U64, suffix: I64, out: I64, keys: U64
-) -> int:
+def scan(symbols: Any, begin: int, num: int, k: int, w: int, scope: Any, hashes: U64, out: I64, keys: U64) -> int:
     """Finds the entries of the windows `begin` to `begin + num`; returns their number.
 
     Writes (minimizer, first window) to `out` and the minimizers' hashes, none of them zero, to `keys`. `hashes` has
-    room for `num + w - 1` values, `suffix` for `w`.
+    room for `num + w - 1` values.
     """
+    _hash_grams(symbols, begin, num + w - 1, k, hashes)
+    count, first, best, least = 0, 0, -1, _ZERO
+    while first < num:
+        if best < first:  # the minimum has left the window: all others are larger, or as large and further right
+            left, best, least = least, first, hashes[first]
+            at = first + 1
+            while at < first + w and (least != left or count == 0):
+                if hashes[at] < least:
+                    best, least = at, hashes[at]
+                at += 1
+        out[count, 0], out[count, 1] = begin + best, begin + first
+        keys[count] = max(least ^ scope, _ONE)
+        count += 1
+        at, stop = first + w, min(best, num - 2) + w + 1  # the last k-gram is the one that comes as the minimum leaves
+        while at < stop and hashes[at] >= least:
+            at += 1
+        if at < stop:
+            best, least, first = at, hashes[at], at - w + 1
+        else:
+            first = best + 1
+    return count
+
+
+@inner
+def _hash_grams(symbols: Any, begin: int, num: int, k: int, hashes: U64) -> None:
+    """Hashes the `num` k-grams from `begin` on."""
     state, leaving = _ZERO, _ONE
     for i in range(begin, begin + k):
         state = state * GOLDEN + np.uint64(symbols[i]) + _ONE
         leaving = leaving * GOLDEN
     hashes[0] = mix(state)
-    for i in range(1, num + w - 1):
+    for i in range(1, num):
         new, old = np.uint64(symbols[begin + i + k - 1]), np.uint64(symbols[begin + i - 1])
-        state = state * GOLDEN + new + _ONE - (old + _ONE) * leaving
+        change = new + _ONE - (old + _ONE) * leaving
+        state = state * GOLDEN + change
         hashes[i] = mix(state)
-    count, last = 0, -1
-    for block in range(0, num, w):  # of k-grams: a window is a suffix of one block and a prefix of the next
-        best = block + w - 1
-        suffix[w - 1] = best
-        for j in range(w - 2, -1, -1):
-            if hashes[block + j] <= hashes[best]:
-                best = block + j
-            suffix[j] = best
-        head = -1
-        for j in range(min(w, num - block)):
-            minimizer = suffix[j]
-            if j > 0:
-                new_gram = block + w + j - 1
-                if head < 0 or hashes[new_gram] < hashes[head]:
-                    head = new_gram
-                if hashes[head] < hashes[minimizer]:
-                    minimizer = head
-            if minimizer != last:
-                out[count, 0], out[count, 1] = begin + minimizer, begin + block + j
-                keys[count] = max(hashes[minimizer] ^ scope, _ONE)
-                count += 1
-                last = minimizer
-    return count
 
 
 @inner
@@ -85,55 +87,31 @@ def _slot_of(key: Any, table: U64) -> Any:
 
 
 @kernel
-def count_minimizers(symbols: Any, offsets: I64, k: int, w: int, scope: Any) -> tuple[U64, I64]:
-    """Returns the distinct hashes of all minimizers, unordered, and for each (number of occurrences, number of runs).
+def list_minimizers(symbols: Any, offsets: I64, k: int, w: int, scope: Any) -> tuple[U64, I64, I64]:
+    """Returns the hashes of runs, in order, the entries of each run, and the first run of each document and their sum.
 
     A run is a sequence of adjacent entries with the same hash, as in periodic text. Its contexts are equal, except at
     the ends of the run.
     """
-    hashes, suffix = np.empty(PIECE + w, np.uint64), np.empty(w, np.int64)
+    hashes = np.empty(PIECE + w, np.uint64)
     out, keys = np.empty((PIECE, 2), np.int64), np.empty(PIECE, np.uint64)
-    table, times = np.zeros(1024, np.uint64), np.zeros((1024, 2), np.int64)
-    size = 0
+    found, sizes, bounds = np.empty(1024, np.uint64), np.empty(1024, np.int64), np.zeros(offsets.shape[0], np.int64)
+    num_runs = 0
     for doc in range(offsets.shape[0] - 1):
         num_windows = offsets[doc + 1] - offsets[doc] - (w + k - 1) + 1
         for piece in range(0, num_windows, PIECE):
             num = min(PIECE, num_windows - piece)
-            count = scan(symbols, offsets[doc] + piece, num, k, w, scope, hashes, suffix, out, keys)
-            for entry in range(count):
-                slot = _slot_of(keys[entry], table)
-                times[slot, 0] += 1
-                times[slot, 1] += entry == 0 or keys[entry] != keys[entry - 1]
-                if table[slot] != _ZERO:
-                    continue
-                table[slot] = keys[entry]
-                size += 1
-                if 2 * size > table.shape[0]:
-                    table, times = _grown(table, times)
-    met = table != _ZERO
-    return table[met], times[met]
-
-
-@kernel
-def list_minimizers(symbols: Any, offsets: I64, k: int, w: int, scope: Any) -> tuple[U64, I64]:
-    """Returns the hash of each minimizer and its document, in order of documents; adjacent equal hashes once."""
-    hashes, suffix = np.empty(PIECE + w, np.uint64), np.empty(w, np.int64)
-    out, keys = np.empty((PIECE, 2), np.int64), np.empty(PIECE, np.uint64)
-    found, docs = np.empty(1024, np.uint64), np.empty(1024, np.int64)
-    size = 0
-    for doc in range(offsets.shape[0] - 1):
-        num_windows = offsets[doc + 1] - offsets[doc] - (w + k - 1) + 1
-        for piece in range(0, num_windows, PIECE):
-            num = min(PIECE, num_windows - piece)
-            count = scan(symbols, offsets[doc] + piece, num, k, w, scope, hashes, suffix, out, keys)
+            count = scan(symbols, offsets[doc] + piece, num, k, w, scope, hashes, out, keys)
             for entry in range(count):
                 if entry > 0 and keys[entry] == keys[entry - 1]:
+                    sizes[num_runs - 1] += 1
                     continue
-                if size == found.shape[0]:
-                    found, docs = doubled(found), doubled(docs)
-                found[size], docs[size] = keys[entry], doc
-                size += 1
-    return found[:size], docs[:size]
+                if num_runs == found.shape[0]:
+                    found, sizes = doubled(found), doubled(sizes)
+                found[num_runs], sizes[num_runs] = keys[entry], 1
+                num_runs += 1
+        bounds[doc + 1] = num_runs
+    return found[:num_runs], sizes[:num_runs], bounds
 
 
 @inner
@@ -193,26 +171,31 @@ def distinct_contexts(
     """Returns the distinct contexts: the pieces of entries (`piece_of`) that are not known to be unique.
 
     Returns rows (document, first window, number of windows, position of the minimizer in the content, occurrences,
-    documents with the context), their hashes, and the context of each occurrence, in order, as runs (context, length).
+    documents with the context), their hashes, and all occurrences, in order, as runs (context, first window, symbols
+    from one occurrence to the next, number of occurrences) within documents.
     A row has the position of the context's earliest occurrence: in the document of lowest `rank`, then the first.
     `factors` are random odd numbers, one for each symbol of the longest content.
     """
     length = w + k - 1
-    hashes, suffix = np.empty(PIECE + w, np.uint64), np.empty(w, np.int64)
+    hashes = np.empty(PIECE + w, np.uint64)
     out, keys = np.empty((PIECE + 1, 2), np.int64), np.empty(PIECE, np.uint64)
     found, found_keys, contents = np.empty((1024, 7), np.int64), np.empty(1024, np.uint64), np.empty(1024, np.uint64)
     table = np.zeros(2048, np.int64)  # context + 1
-    runs = np.empty((1024, 2), np.int64)
-    size, num_runs, latest = 0, 0, -1
+    runs = np.empty((1024, 4), np.int64)
+    run = runs[0]
+    size, num_runs, first_run, latest = 0, 0, 0, -1
     previous, period, periodic_to = 0, 0, 0  # symbols from `previous` to `periodic_to` repeat with this period
     for doc in range(offsets.shape[0] - 1):
         num_windows = offsets[doc + 1] - offsets[doc] - length + 1
+        first_run = num_runs
         for piece in range(0, num_windows, PIECE):
             num = min(PIECE, num_windows - piece)
             begin = offsets[doc] + piece
-            count = scan(symbols, begin, num, k, w, scope, hashes, suffix, out, keys)
+            count = scan(symbols, begin, num, k, w, scope, hashes, out, keys)
             out[count, 1] = begin + num
             for entry in range(count):
+                if shared[_slot_of(keys[entry], shared)] == _ZERO:
+                    continue
                 first, end = out[entry, 1], out[entry + 1, 1]
                 while first < end:
                     before = out[entry, 0] - first
@@ -260,12 +243,13 @@ def distinct_contexts(
                         found[context, 5], found[context, 6] = found[context, 5] + 1, doc
                     if rank[doc] < rank[found[context, 0]]:
                         found[context, 0], found[context, 1] = doc, first
-                    if context == latest:
-                        runs[num_runs - 1, 1] += 1
+                    if num_runs > first_run and context == latest and (run[3] == 1 or run[2] == step):
+                        run[2], run[3] = step, run[3] + 1
                     else:
                         if num_runs == runs.shape[0]:
                             runs = doubled_rows(runs)
-                        runs[num_runs, 0], runs[num_runs, 1] = context, 1
+                        run = runs[num_runs]
+                        run[0], run[1], run[2], run[3] = context, first, 0, 1
                         num_runs += 1
                     latest = context
                     first += windows
@@ -288,14 +272,12 @@ def piece_of(
 ) -> tuple[int, Any, int]:
     """Returns the next piece of an entry, from window `first` on.
 
-    The result is (number of windows, key, `UNIQUE`, `SENT` or `UNKNOWN`). The key is the minimizer's hash `key`. If
-    that is crowded, the entry is divided into slices of `SLICE` minimizer positions each; a crowded slice is divided
-    into slices of half the positions, and so on. The key of a slice hashes the symbols that all of its windows share.
-    The boundaries of slices are the same in all copies and do not depend on the start of the entry. `shared` and
-    `crowded` are complete for slices of `finest` positions and more; smaller slices are `UNKNOWN`.
+    The result is (number of windows, key, `UNIQUE`, `SENT` or `UNKNOWN`). The key is the minimizer's hash `key`, which
+    is shared. If it is crowded, the entry is divided into slices of `SLICE` minimizer positions each; a crowded slice
+    is divided into slices of half the positions, and so on. The key of a slice hashes the symbols that all of its
+    windows share. The boundaries of slices are the same in all copies and do not depend on the start of the entry.
+    `shared` and `crowded` are complete for slices of `finest` positions and more; smaller slices are `UNKNOWN`.
     """
-    if shared[_slot_of(key, shared)] == _ZERO:
-        return end - first, key, UNIQUE
     if crowded[_slot_of(key, crowded)] == _ZERO:
         return end - first, key, SENT
     before = minimizer - first
@@ -323,7 +305,7 @@ def count_pieces(
 ) -> tuple[U64, I64]:
     """Returns the distinct keys of all `UNKNOWN` pieces, and for each (occurrences, distinct contents)."""
     length = w + k - 1
-    hashes, suffix = np.empty(PIECE + w, np.uint64), np.empty(w, np.int64)
+    hashes = np.empty(PIECE + w, np.uint64)
     out, keys = np.empty((PIECE + 1, 2), np.int64), np.empty(PIECE, np.uint64)
     table, times = np.zeros(1024, np.uint64), np.zeros((1024, 2), np.int64)
     met, no_times = np.zeros(1024, np.uint64), np.zeros((1024, 2), np.int64)
@@ -333,7 +315,7 @@ def count_pieces(
         for block in range(0, num_windows, PIECE):
             num = min(PIECE, num_windows - block)
             begin = offsets[doc] + block
-            count = scan(symbols, begin, num, k, w, scope, hashes, suffix, out, keys)
+            count = scan(symbols, begin, num, k, w, scope, hashes, out, keys)
             out[count, 1] = begin + num
             for entry in range(count):
                 if crowded[_slot_of(keys[entry], crowded)] == _ZERO:

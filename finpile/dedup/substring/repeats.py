@@ -106,8 +106,11 @@ def window_shape(min_length: int) -> tuple[int, int]:
 def minimizers(texts: Texts, config: SubstringConfig, scope: str, shard: int) -> pa.Table:
     """The hashes of a shard's minimizers, as `MINIMIZER_SCHEMA`, ascending."""
     k, w = window_shape(config.min_length)
-    hashes, times = kernels.count_minimizers(texts.symbols, texts.offsets, k, w, scope_bits(scope))
-    return _keys(hashes, times, shard)
+    keys, sizes, _ = kernels.list_minimizers(texts.symbols, texts.offsets, k, w, scope_bits(scope))
+    hashes, num_runs = np.unique(keys, return_counts=True)
+    occurrences, is_long = num_runs.copy(), sizes > 1
+    np.add.at(occurrences, np.searchsorted(hashes, keys[is_long]), sizes[is_long] - 1)
+    return _keys(hashes, occurrences, num_runs, shard)
 
 
 def minimizers_by_document(texts: Texts, config: SubstringConfig, scope: str) -> tuple[U64, I64]:
@@ -116,8 +119,8 @@ def minimizers_by_document(texts: Texts, config: SubstringConfig, scope: str) ->
     Documents with a common window share a hash.
     """
     k, w = window_shape(config.min_length)
-    hashes, docs = kernels.list_minimizers(texts.symbols, texts.offsets, k, w, scope_bits(scope))
-    return hashes, docs
+    keys, _, bounds = kernels.list_minimizers(texts.symbols, texts.offsets, k, w, scope_bits(scope))
+    return keys, np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
 
 
 def refined(texts: Texts, shared: pa.Table, size: int, config: SubstringConfig, scope: str, shard: int) -> pa.Table:
@@ -130,7 +133,8 @@ def refined(texts: Texts, shared: pa.Table, size: int, config: SubstringConfig, 
     hashes, times = kernels.count_pieces(
         texts.symbols, texts.offsets, k, w, scope_bits(scope), *_sets(shared), _factors(config), 2 * size
     )
-    return _keys(hashes, times, shard)
+    order = np.argsort(hashes)
+    return _keys(hashes[order], times[order, 0], times[order, 1], shard)
 
 
 def shared_minimizers(rows: pa.Table, crowd: int = CROWD) -> pa.Table:
@@ -274,8 +278,9 @@ def cover(
 
     `shared` and `finest` must equal the arguments of `contexts`.
     """
+    if not matches.num_rows:
+        return Cover(COVER_SCHEMA.empty_table(), 0)
     _, _, runs = found = _distinct(texts, shard, shared, config, scope, finest)
-    k, w = window_shape(config.min_length)
     matches = matches.sort_by([("context", "ascending"), ("first_window", "ascending")])
     answers = np.empty((matches.num_rows, 4), np.int64)
     kept, places = _kept_documents(matches)
@@ -283,15 +288,9 @@ def cover(
     answers[:, 2], answers[:, 3] = places, matches["kept_offset"].to_numpy()
     answer_bounds = np.searchsorted(matches["context"].to_numpy(), np.arange(len(found[0]) + 1))
     spans, repeated = _cover_kernels.cover(
-        texts.symbols,
         texts.offsets,
         texts.byte_of,
-        k,
-        w,
-        scope_bits(scope),
-        *_sets(shared),
-        _factors(config),
-        finest,
+        config.min_length,
         runs,
         answer_bounds,
         answers,
@@ -359,12 +358,11 @@ def _factors(config: SubstringConfig) -> U64:
     return minhash.split_mix(w + config.min_length, _FACTOR_SEED) | np.uint64(1)
 
 
-def _keys(hashes: U64, times: I64, shard: int) -> pa.Table:
-    order = np.argsort(hashes)
+def _keys(hashes: U64, occurrences: I64, num_contexts: I64, shard: int) -> pa.Table:
     columns = {
-        "hash": hashes[order],
-        "occurrences": times[order, 0],
-        "contexts": times[order, 1].clip(max=CROWD).astype(np.int32),
+        "hash": hashes,
+        "occurrences": occurrences,
+        "contexts": num_contexts.clip(max=CROWD).astype(np.int32),
         "shard": np.full(len(hashes), shard, np.int32),
     }
     return pa.table(columns, schema=MINIMIZER_SCHEMA)

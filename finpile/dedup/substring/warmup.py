@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 
 from finpile.config import SubstringConfig
-from finpile.dedup.plan import scope_bits
 from finpile.dedup.substring import _cover_kernels, _snap_kernels, repeats
 from finpile.dedup.substring.texts import Shard, Texts
 
@@ -48,20 +47,12 @@ def compile_matches() -> None:
 def compile_cover() -> None:
     """Compiles the kernels that join matches to spans and shorten spans to words or lines."""
     texts = _texts()
-    k, w = repeats.window_shape(_CONFIG.min_length)
-    nothing, no_hash = np.empty(0, np.int64), np.zeros(1, np.uint64)
+    nothing = np.empty(0, np.int64)
     spans, _ = _cover_kernels.cover(
-        texts.symbols,
         texts.offsets,
         texts.byte_of,
-        k,
-        w,
-        scope_bits(""),
-        no_hash,
-        no_hash,
-        np.ones(w + _CONFIG.min_length, np.uint64),
-        repeats.WHOLE,
-        np.empty((0, 2), np.int64),
+        _CONFIG.min_length,
+        np.empty((0, 4), np.int64),
         np.zeros(1, np.int64),
         np.empty((0, 4), np.int64),
         nothing,

@@ -19,8 +19,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from finpile.config import SubstringConfig
+from finpile.dedup.substring import _minimizer_kernels as kernels
 from finpile.dedup.substring import repeats as module
 from finpile.dedup.substring import texts as parts
+from finpile.splitmix import GOLDEN, mix
 from finpile.tokens.tokenizer_files import load_tokenizer
 from tests.support.references.suffix_array import first_occurrences
 
@@ -319,6 +321,53 @@ def test_spans_do_not_depend_on_shards_partitions_or_orders(
     assert sorted(named, key=lambda span: span[:2]) == whole
 
 
+def minimizers_slowly(doc: Symbols, k: int, w: int) -> list[tuple[int, int]]:
+    """The hashes of runs of one document and their entries: of each window the smallest hash, the leftmost of equal."""
+    mask = (1 << 64) - 1
+
+    def hash_of(gram: Symbols) -> int:
+        state = 0
+        for symbol in gram:
+            state = (state * int(GOLDEN) + symbol + 1) & mask
+        return int(mix(np.array([state], np.uint64))[0])
+
+    hashes = [hash_of(doc[at : at + k]) for at in range(len(doc) - k + 1)]
+    found: list[tuple[int, int]] = []
+    last = -1
+    for first in range(len(hashes) - w + 1):
+        place = min(range(first, first + w), key=lambda at: (hashes[at], at))
+        if place == last:
+            continue
+        if found and found[-1][0] == hashes[place]:
+            found[-1] = (hashes[place], found[-1][1] + 1)
+        else:
+            found.append((hashes[place], 1))
+        last = place
+    return found
+
+
+@given(st.data(), st.integers(2, 9), st.integers(2, 12))
+@settings(max_examples=150)
+def test_minimizers_are_the_leftmost_smallest_hashes_of_windows(data: st.DataObject, k: int, w: int) -> None:
+    docs = data.draw(corpora(k + w - 1))
+    texts = texts_of(docs, "bytes")
+    keys, sizes, bounds = kernels.list_minimizers(texts.symbols, texts.offsets, k, w, np.uint64(0))
+    for number, doc in enumerate(docs):
+        some = slice(bounds[number], bounds[number + 1])
+        assert list(zip(keys[some].tolist(), sizes[some].tolist(), strict=True)) == minimizers_slowly(doc, k, w)
+    assert bounds[-1] == len(keys)
+
+
+def test_minimizers_of_long_documents_of_any_period() -> None:
+    draw = np.random.default_rng(2)
+    for period in (1, 3, 30, 99, 5000):
+        unit = draw.integers(0, 4, period).tolist()
+        doc = tuple((unit * (4000 // period + 2))[:4000])
+        texts = texts_of([doc], "bytes")
+        keys, sizes, _ = kernels.list_minimizers(texts.symbols, texts.offsets, 20, 31, np.uint64(0))
+        assert list(zip(keys.tolist(), sizes.tolist(), strict=True)) == minimizers_slowly(doc, 20, 31)
+
+
 def test_scopes_share_no_text() -> None:
     """The same texts in two scopes: hashes differ, so contexts are never compared."""
     texts = parts.Texts.of_bytes(pa.array([b"oil rose on monday"]))
@@ -499,6 +548,7 @@ import pyarrow as pa
 from numba import config
 from numba.core.dispatcher import Dispatcher
 from finpile.config import SubstringConfig
+from finpile.dedup.substring import _minimizer_kernels as kernels
 from finpile.dedup.substring import _cover_kernels, _match_kernels, _minimizer_kernels, _snap_kernels
 from finpile.dedup.substring import repeats as module, texts as parts, warmup
 
