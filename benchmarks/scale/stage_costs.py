@@ -1,15 +1,17 @@
 """CPU seconds of each stage of a build for each GB of text, for one or more checkouts that take turns.
 
     python -m benchmarks.scale.stage_costs DATA FOLDER [CHECKOUT ...] [--gigabytes 0.3] [--rounds 3] [--workers 1]
+    python -m benchmarks.scale.stage_costs DATA FOLDER [CHECKOUT ...] --substring 200
     python -m benchmarks.scale.stage_costs DATA FOLDER [CHECKOUT ...] --records 100000 --format jsonl
 
 All checkouts run in the environment of this one, with their own modules first on the path; without arguments this
 checkout is measured. The corpus is that of `benchmarks.scale.run` in FOLDER, built with `dedup: {exact: true, near:
-fast}`. With `--records` it has so many records of 500 characters of text with date, title and address, for which the
-cost of a record counts and not that of its text: microseconds a record, without a tokenizer. Every round builds it once
-with each checkout, into a new folder; a small build before the first round compiles the kernels. The first checkout is
-the base of the comparison. Times are those of the records of stages: all processes, user and system time, with what a
-stage takes to start. A second table has operations on text, each alone on one thread.
+fast}`; with `--substring N`, with substrings of N bytes in place of `near`, and without tokens. With `--records` it has
+so many records of 500 characters of text with date, title and address, for which the cost of a record counts and not
+that of its text: microseconds a record, without a tokenizer. Every round builds it once with each checkout, into a new
+folder; a small build before the first round compiles the kernels. The first checkout is the base of the comparison.
+Times are those of the records of stages: all processes, user and system time, with what a stage takes to start. A
+second table has operations on text, each alone on one thread.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ from finpile.clean.stage.normalise import normal_texts
 from finpile.documents.digest import text_digests
 
 #: The stages whose cost grows with the text, and the sums that the page shows.
-STAGES = ("ingest", "clean", "exact", "near", "split", "tokens")
+STAGES = ("ingest", "clean", "exact", "near", "substring", "split", "tokens")
 SUMS = {"ingest + clean + split": ("ingest", "clean", "split"), "all": STAGES}
 _DEDUP = {"exact": True, "near": "fast"}
 _RECORD_CHARS = 500
@@ -58,6 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--gigabytes", type=float, default=0.3)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--substring", type=int, metavar="N", help="substrings of N bytes, in place of `near`")
     parser.add_argument("--records", type=int, help="short records in place of the corpus")
     parser.add_argument("--format", choices=("jsonl", "parquet"), default="jsonl", help="of the short records")
     parser.add_argument("--results", type=Path, default=RESULTS)
@@ -71,6 +74,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         corpus = corpus_of(options.data, options.folder, options.gigabytes)
         amount = json.loads((corpus / "truth.json").read_text())["text_bytes"] / 1e9
         wanted = [build_config(corpus, _DEDUP), build_config(corpus, _DEDUP, only="Training")]
+        if options.substring:
+            searched = {"exact": True, "near": None, "substring": {"min_length": options.substring}}
+            wanted = [{**config, "dedup": searched, "tokenizer": None} for config in wanted]
     for path, content in zip((config, warmup), wanted, strict=True):
         path.write_text(yaml.safe_dump(content))
     costs: list[Costs] = [{name: [] for name in STAGES} for _ in options.checkouts]

@@ -242,9 +242,8 @@ class Pass:
     cuts: bool = False
     """Whether it decides spans. At most one pass of a plan does."""
     rounds: int | Literal["fixpoint"] = 1
-    """How often the pass runs on what it left, as long as it cuts text."""
-    measures: bool = False
-    """Whether it runs once more after its last round that cut text, without effect, to count what it would cut."""
+    """How often the pass runs on what it left, as long as it cuts text. Several rounds are followed by one without
+    effect, which counts what it would cut."""
     after_cuts: bool = False
     """Whether it runs only if the pass before it cut text."""
     sees_removed: bool = False
@@ -324,7 +323,7 @@ class Plan:
                 raise ValueError(f"pass {one.name!r}: Groups are the only step of their pass, which has no `decide`")
             if one.after_cuts and (before is None or not before.cuts):
                 raise ValueError(f"pass {one.name!r}: the pass before it cuts no text")
-            if (one.is_repeated or one.measures) and not one.cuts:
+            if one.is_repeated and not one.cuts:
                 raise ValueError(f"pass {one.name!r}: only a pass that cuts text has rounds")
 
     @property

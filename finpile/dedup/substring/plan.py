@@ -4,12 +4,13 @@
     contexts     symbols around shared minimizers --by hash--> repeated windows
     decide       windows are merged into spans; documents of which too little is left are removed
 
-After the last round, all but one of equal remainders are removed (`finpile.dedup.exact`). One round more measures the
-repeats that are left.
+After the last round, all but one of equal remainders are removed (`finpile.dedup.exact`). Several rounds are followed
+by one that counts the repeats that are left; a single one is not, as that would take its time once more.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -89,13 +90,12 @@ def plan(settings: Settings) -> Plan | None:
         reads=("text",),
         cuts=True,
         rounds=substring.rounds,
-        measures=True,
         index=index if substring.rounds == 1 else None,
     )
     return Plan(
         passes=(cut, equal_remains(settings)),
         settings=[to_dict(substring), settings.dedup.exact_fold, settings.order],
-        counts=_counts,
+        counts=partial(_counts, substring),
         kernels=SUBSTRING_GROUPS,
         read=partial(_read, substring, settings.root),
     )
@@ -106,9 +106,11 @@ def _read(substring: SubstringConfig, root: str) -> Inputs:
     return Inputs(open_alphabet(substring, root).digest())
 
 
-def _counts(found: Found, opened: Any) -> dict[str, Any]:
-    """`rounds` is the number of rounds that cut text."""
-    *cutting, last = (counted.sums for counted in found["cut"])
+def _counts(substring: SubstringConfig, found: Found, opened: Any) -> dict[str, Any]:
+    """`rounds` is the number of rounds that cut text; `residual` counts are those of a last one, if it had no effect."""
+    every = [counted.sums for counted in found["cut"]]
+    is_cut_last = substring.rounds == 1 and every[-1]["cut_bytes"] > 0
+    cutting, residual = (every, None) if is_cut_last else (every[:-1], every[-1])
     duplicates = sum(counted.sums["removed"] for counted in found.get("left", ()))
     return {
         "rounds": len(cutting),
@@ -116,11 +118,14 @@ def _counts(found: Found, opened: Any) -> dict[str, Any]:
         "too_short": sum(sums["too_short"] for sums in cutting),
         "duplicates": duplicates,
         "cut_bytes": [sums["cut_bytes"] for sums in cutting],
-        "text_bytes": (*cutting, last)[0]["text_bytes"],
-        "exchanged_bytes": sum(sums["exchanged_bytes"] for sums in (*cutting, last)),
-        "residual_windows": last["windows"],
-        "residual_bytes": last["cut_bytes"],
+        "text_bytes": every[0]["text_bytes"],
+        "exchanged_bytes": sum(sums["exchanged_bytes"] for sums in every),
+        **({} if residual is None else _residual(residual)),
     }
+
+
+def _residual(sums: Mapping[str, int]) -> dict[str, int]:
+    return {"residual_windows": sums["windows"], "residual_bytes": sums["cut_bytes"]}
 
 
 def _shared(rows: pa.Table) -> Answer:

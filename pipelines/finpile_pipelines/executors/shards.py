@@ -52,7 +52,7 @@ class PlanOverShards:
         found: dict[str, list[Counted]] = {}
         folders: list[WorkFolder] = []
         groups = self.plan.pipelines
-        works = [sum(one.share * (1 + one.measures) for one in group) for group in groups]
+        works = [sum(one.share * (1 + one.is_repeated) for one in group) for group in groups]
         for number, (group, engine) in enumerate(zip(groups, self.engine.parts(*works), strict=True)):
             label = self.stage if number == 0 else f"{self.stage}: {group[0].name}"
             if group[0].after_cuts and not _has_cut(found[groups[number - 1][-1].name]):
@@ -74,23 +74,13 @@ class PlanOverShards:
     ) -> Iterator[tuple[str, list[Counted], WorkFolder]]:
         """Runs passes of one round each; yields name, counts and folder of those that ran."""
         units: list[_Unit] = []
-        measuring: list[_Unit] = []
         for number, one in enumerate(passes):
             unit = _Unit(self._round(one, documents, tables), number - 1 if number else None, needs_cut=one.after_cuts)
             documents = _after(documents, [unit.round.folder])
             units.append(unit)
-            if one.measures:
-                again = self._round(one, documents, tables, number=2, previous=unit.round.folder, measures=True)
-                measuring.append(_Unit(again, number, needs_cut=True))
-        units += measuring
-        counted = self._run(label, engine, units)
-        for number, one in enumerate(passes):
-            mine = (ran for unit, ran in zip(units, counted, strict=True) if unit.round.one is one)
-            rounds = [ran for ran in mine if ran is not None]
-            if one.measures:
-                self.folder_of(one, 2 if _has_cut(rounds) else 1).remove()
-            if counted[number] is not None:
-                yield one.name, rounds, units[number].round.folder
+        for one, unit, counted in zip(passes, units, self._run(label, engine, units), strict=True):
+            if counted is not None:
+                yield one.name, [counted], unit.round.folder
 
     def _repeat(
         self, label: str, engine: Engine, passes: Sequence[Pass], documents: ShardDocuments, tables: Tables

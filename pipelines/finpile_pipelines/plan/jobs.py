@@ -37,14 +37,14 @@ def num_jobs(stage: str, config: CorpusConfig) -> int:
 
 
 def num_readings(stage: str, config: CorpusConfig) -> float:
-    """The rounds in which a stage reads all text, by those of one that cuts once and is measured."""
+    """The rounds in which a stage reads all text: one more than cut it, if there are several."""
     plan = _plan(stage, config)
-    repeated = [one for one in plan.passes if one.measures] if plan is not None else []
-    return (_rounds(repeated[0], _FIXPOINT_READINGS) + 1) / 2 if repeated else 1.0
+    repeated = [one for one in plan.passes if one.is_repeated] if plan is not None else []
+    return _rounds(repeated[0], _FIXPOINT_READINGS) + 1 if repeated else 1
 
 
 def _jobs(one: Pass) -> int:
-    return _rounds(one, _FIXPOINT_JOBS) + one.measures if one.is_repeated else 1
+    return _rounds(one, _FIXPOINT_JOBS) + 1 if one.is_repeated else 1
 
 
 def _rounds(one: Pass, fixpoint: int) -> int:
