@@ -107,7 +107,7 @@ def _read(substring: SubstringConfig, root: str) -> Inputs:
 
 
 def _counts(substring: SubstringConfig, found: Found, opened: Any) -> dict[str, Any]:
-    """`rounds` is the number of rounds that cut text; `residual` counts are those of a last one, if it had no effect."""
+    """`rounds` is the number of rounds that cut text; `residual` counts are those of a last one that did not."""
     every = [counted.sums for counted in found["cut"]]
     is_cut_last = substring.rounds == 1 and every[-1]["cut_bytes"] > 0
     cutting, residual = (every, None) if is_cut_last else (every[:-1], every[-1])
