@@ -78,7 +78,7 @@ def _reached(limits_at: Callable[[float], list[Limit]], index: int) -> float | N
 
 def _quantities(plan: Plan, rates: Rates) -> list[Limit]:
     shards, partitions = plan.shards, plan.partitions
-    exchanged = max(stage.shuffled_bytes for stage in plan.stages)
+    exchanged = max(stage.scratch_bytes for stage in plan.stages)
     return [
         Limit(
             name="overhead of segments by shuffled bytes",
