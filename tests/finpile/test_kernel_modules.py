@@ -18,7 +18,7 @@ def test_kernels_assign_no_slices_and_have_the_common_decorators(path: Path) -> 
     tree = ast.parse(path.read_text())
     compiled = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.decorator_list]
     decorators = {ast.unparse(decorator) for node in compiled for decorator in node.decorator_list}
-    assert decorators <= {"kernel", "inner", "inlined", "uncached"}
+    assert decorators <= {"kernel", "inner", "inlined"}
     slices = [f"{path.name}:{node.lineno}" for function in compiled for node in ast.walk(function) if is_stored(node)]
     assert not slices
 

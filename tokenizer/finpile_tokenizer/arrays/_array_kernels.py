@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from finpile_tokenizer.arrays.jit import inner, uncached
+from finpile_tokenizer.arrays.jit import inner
 
 
 @inner
@@ -52,7 +52,7 @@ def doubled_rows(array: Any) -> Any:
     return larger
 
 
-@uncached
+@inner
 def _common(num: int) -> int:
     """Calls the functions of NumPy and Python that most kernels call, for the types that they use most."""
     integers, words = np.empty(num, np.int64), np.empty(num, np.uint64)
@@ -67,4 +67,4 @@ def compile_common() -> None:
 
     Without it each process that compiles kernels needs about a second more.
     """
-    _common(1)
+    _common.compile("(int64,)")

@@ -11,8 +11,6 @@ Compilation time is a cost of every first run, so:
 - a literal is a type of its own: `inner` functions are compiled once more for a variable that is 0 in one call.
   Kernels begin such a variable with `np.int64(0)`.
 
-`uncached` is for what is compiled for other kernels of the process only.
-
 Calling an `inner` function from Python is an error that Numba does not detect.
 """
 
@@ -21,6 +19,5 @@ from __future__ import annotations
 import numba
 
 kernel = numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
-uncached = numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 inner = numba.njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 inlined = numba.njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)
