@@ -1,6 +1,6 @@
 """FinPile builder: a company's archives into a language model's training corpus and tokenizer.
 
-The names below are imported on first use. `finpile_pipelines` has `build`, which needs Apache Beam.
+The names below are imported on first use. `finpile_pipelines` has `build`.
 """
 
 from __future__ import annotations

@@ -40,9 +40,9 @@ def audit_command(
 
     Serves the pages of `finpile explore OUT --serve` on this machine with one more view, until Ctrl-C: removals of each
     stage and source, drawn by digest, each with its text and the copy that was kept, and pairs of documents that `near`
-    barely keeps. Answer with the keys y and n. Each answer is written to OUT/audit/judgements.jsonl at once, and the
-    same command goes on where the last one ended. An answer counts for the same document, span and texts alone, not for
-    those of another build.
+    keeps, just below the limit. Answer with the keys y and n. Each answer is written to OUT/audit/judgements.jsonl at
+    once, and the same command goes on where the last one ended. An answer counts for the same document, span and texts
+    alone, not for those of another build.
 
     At the end, or with --results, the precision of each stage and source and the documents that `near` misses are
     printed and written to OUT/audit, with 95% intervals.

@@ -85,7 +85,7 @@ def compare_command(
     component, with and without white space, shared tokens, the longest tokens, and the words of which one tokenizer
     makes far more tokens than another.
 
-    TOKENIZER is a folder or file of FinPile, Hugging Face (tokenizer.json), SentencePiece (.model) or GPT-2
+    TOKENIZER is a folder or file of FinPile, Hugging Face (tokenizer.json), SentencePiece (.model), tiktoken or GPT-2
     (encoder.json and vocab.bpe), or NAME=PATH. DOCS is an OUT folder of `finpile build`, or Parquet, JSON Lines
     (.zst, .gz) or text. The others are measured against --ours, or else against the last TOKENIZER.
     """

@@ -12,7 +12,7 @@ from finpile_cli.paths import PathOrUrl
 @click.argument("out", type=PathOrUrl())
 @json_option
 def delta_command(out: str, as_json: bool) -> None:
-    """Write the Delta Lake tables of the build OUT, or mend them: OUT/delta/documents and OUT/delta/removed.
+    """Write the Delta Lake tables of the build OUT, or repair them: OUT/delta/documents and OUT/delta/removed.
 
     A build on a local disk has them, unless --no-delta was given. For others this command writes them, with a version
     for each snapshot that is left, and `append`, `remove` and `vacuum` continue them from then on. On an object store,

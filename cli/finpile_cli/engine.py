@@ -132,7 +132,7 @@ again_options = grouped(
     "again",
     Again,
     (
-        click.option("--fresh", is_flag=True, help="Forget what an earlier run finished."),
-        click.option("--replace", is_flag=True, help="Overwrite what was made of something else."),
+        click.option("--fresh", is_flag=True, help="Ignore the stages that an earlier run finished."),
+        click.option("--replace", is_flag=True, help="Overwrite the output of another corpus or other inputs."),
     ),
 )

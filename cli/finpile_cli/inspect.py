@@ -122,7 +122,7 @@ def show_command(out: str, name: str, full: bool, tables: bool, as_json: bool) -
 )
 @total_of_option
 @quality_option
-@click.option("--compliance", is_flag=True, help="Write papers for authorities instead, below OUT/compliance.")
+@click.option("--compliance", is_flag=True, help="Write documents for authorities instead, below OUT/compliance.")
 @click.option(
     "--stated", type=PathOrUrl(), metavar="FILE", help="With --compliance: a YAML file of what no build knows."
 )

@@ -36,7 +36,7 @@ _SECTIONS = {
         "remove": ("finpile_cli.remove", "remove_command", "Take documents out of a build, as a snapshot of it."),
         "as-of": ("finpile_cli.as_of", "as_of_command", "Write a build's corpus as it would have been on a day."),
         "vacuum": ("finpile_cli.vacuum", "vacuum_command", "Delete old snapshots, and texts that were taken down."),
-        "delta": ("finpile_cli.delta", "delta_command", "Write the Delta Lake tables of a build, or mend them."),
+        "delta": ("finpile_cli.delta", "delta_command", "Write the Delta Lake tables of a build, or repair them."),
     },
     "Data": {
         "dedup": ("finpile_cli.dedup", "dedup_command", "Remove duplicates from Parquet or JSON Lines."),

@@ -78,7 +78,8 @@ memory_option = click.option(
     "--memory",
     type=Bytes(),
     metavar="SIZE",
-    help="Memory of one machine that the build may take, such as 8GiB: fewer workers, or an error with what would do.",
+    help="Memory of one machine that the build may take, such as 8GiB: fewer workers, or an error that states the "
+    "memory needed.",
 )
 shard_size_option = click.option(
     "--shard-size",

@@ -26,7 +26,7 @@ _COLUMNS = ("stage", "jobs", "tasks", "CPU", "time", "memory/worker", "shuffled"
 @click.command()
 @click.argument("config", type=PathOrUrl())
 @root_option
-@click.option("--workers", type=click.IntRange(min=1), help="Workers of the local runner.  [default: CPU cores]")
+@click.option("--workers", type=click.IntRange(min=1), help="Workers that the plan is for.  [default: CPU cores]")
 @memory_option
 @shard_size_option
 @click.option("--scale", type=Bytes(), metavar="SIZE", help="As if the same mix of sources had this much text: 1TB.")

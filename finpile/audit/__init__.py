@@ -1,4 +1,4 @@
-"""The audit: a person judges a sample of removals, and of pairs that `near` barely keeps; estimates follow.
+"""The audit: a person judges a sample of removals, and of pairs just below the limit of `near`; estimates follow.
 
 sample.py       what is judged: drawn by stage and source, by digests
 judgements.py   OUT/audit/judgements.jsonl, one line for each answer

@@ -13,24 +13,30 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from finpile.storage import files
 from finpile.storage.files import File, Source, opened
 
-#: Rows of one Parquet row group; small enough to be read alone, large enough to compress.
-ROW_GROUP_ROWS = 8192
+_I64 = npt.NDArray[np.int64]
 
+#: Rows of one Parquet row group, and bytes of their texts, unless a row alone has more; small enough to be read alone,
+#: large enough to compress.
+ROW_GROUP_ROWS, ROW_GROUP_BYTES = 8192, 8 << 20
 
 #: Rows that are decoded at a time where a file is read in parts.
 _BATCH_ROWS = 256
 
+#: Rows after which the writer compares a page with its size, 1 MiB. A page of all texts of a group is a copy of them.
+_PAGE_ROWS = 64
 
 _PARQUET: dict[str, Any] = {
     "compression": "zstd",
     "compression_level": 3,
     "store_schema": True,
     "write_page_checksum": True,
+    "write_batch_size": _PAGE_ROWS,
 }
 
 
@@ -61,25 +67,59 @@ def checked_parquet(stream: IO[bytes]) -> pq.ParquetFile:
 
 
 def write_parquet(file: File, table: pa.Table, *, durable: bool = True) -> None:
-    """One zstd Parquet file with row groups of `ROW_GROUP_ROWS`."""
-    with files.write_atomically(file, durable=durable) as stream:
-        pq.write_table(table.combine_chunks(), stream, row_group_size=ROW_GROUP_ROWS, **_PARQUET)
+    """One zstd Parquet file; a row group has as many rows as `ROW_GROUP_ROWS` and `ROW_GROUP_BYTES` admit."""
+    table = table.combine_chunks()
+    with (
+        files.write_atomically(file, durable=durable) as stream,
+        pq.ParquetWriter(stream, table.schema, **_PARQUET) as writer,
+    ):
+        for rows in _row_groups(_text_bytes(table)):
+            writer.write_table(table.slice(rows.start, len(rows)), ROW_GROUP_ROWS)
 
 
 def write_parquet_sorted(file: File, table: pa.Table, order: pa.Array) -> None:
     """Writes the same file as `write_parquet` of `table.take(order)`; beside the table, one row group is in memory."""
     rows = order.to_numpy().astype(np.int64)
     with files.write_atomically(file) as stream, pq.ParquetWriter(stream, table.schema, **_PARQUET) as writer:
-        for start in range(0, max(1, len(rows)), ROW_GROUP_ROWS):  # a table without rows has a row group too
-            some = rows[start : start + ROW_GROUP_ROWS]
-            group = pa.table([_taken(column, some) for column in table.columns], schema=table.schema)
-            writer.write_table(group, ROW_GROUP_ROWS)
+        for group in _row_groups(_text_bytes(table)[rows]):
+            some = rows[group.start : group.stop]
+            taken = pa.table([_taken(column, some) for column in table.columns], schema=table.schema)
+            writer.write_table(taken, ROW_GROUP_ROWS)
+
+
+def _row_groups(text_bytes: _I64) -> Iterator[range]:
+    """The rows of each row group, from the bytes of each row; a table without rows has one too.
+
+    A group has all rows that fit, so that the groups of a table are the first ones of any that begins with it, but for
+    the last.
+    """
+    ends = np.cumsum(text_bytes)
+    start = 0
+    while start < len(ends) or not start:
+        most = ROW_GROUP_BYTES + (int(ends[start - 1]) if start else 0)
+        stop = min(max(start + 1, int(np.searchsorted(ends, most, side="right"))), start + ROW_GROUP_ROWS, len(ends))
+        yield range(start, stop)
+        if stop == len(ends):
+            return
+        start = stop
+
+
+def _text_bytes(table: pa.Table) -> _I64:
+    """The bytes of the strings of each row."""
+    total = np.zeros(table.num_rows, np.int64)
+    for column in table.columns:
+        if _is_text(column.type) or pa.types.is_string(column.type) or pa.types.is_binary(column.type):
+            total += pc.fill_null(pc.binary_length(column), 0).to_numpy()
+    return total
+
+
+def _is_text(of: pa.DataType) -> bool:
+    return bool(pa.types.is_large_string(of) or pa.types.is_large_binary(of))
 
 
 def _taken(column: pa.ChunkedArray, rows: npt.NDArray[Any]) -> pa.ChunkedArray | pa.Array:
     """The values of some rows, in one chunk. Arrow would join all chunks first, which doubles the texts of a table."""
-    is_text = pa.types.is_large_string(column.type) or pa.types.is_large_binary(column.type)
-    if not is_text or column.num_chunks == 1 or column.null_count:
+    if not _is_text(column.type) or column.num_chunks == 1 or column.null_count:
         return column.take(pa.array(rows))
     ends = np.cumsum([len(chunk) for chunk in column.chunks])
     chunk_of = np.searchsorted(ends, rows, side="right")
@@ -106,10 +146,10 @@ def write_parquet_rows(file: File, schema: pa.Schema, tables: Iterable[pa.Table]
         for table in tables:
             num_rows += table.num_rows
             left = pa.concat_tables([left, table.cast(schema)])
-            whole = left.num_rows - left.num_rows % ROW_GROUP_ROWS
-            for start in range(0, whole, ROW_GROUP_ROWS):
-                writer.write_table(left.slice(start, ROW_GROUP_ROWS).combine_chunks(), ROW_GROUP_ROWS)
-            left = left.slice(whole)
+            *whole, last = _row_groups(_text_bytes(left))
+            for rows in whole:
+                writer.write_table(left.slice(rows.start, len(rows)).combine_chunks(), ROW_GROUP_ROWS)
+            left = left.slice(last.start)
         if left.num_rows or not num_rows:
             writer.write_table(left.combine_chunks(), ROW_GROUP_ROWS)
     return num_rows

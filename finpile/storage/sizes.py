@@ -4,18 +4,21 @@ from __future__ import annotations
 
 #: Text bytes of one intermediate shard: a task's worth of work, and what a worker holds at once.
 SHARD_BYTES = 16 << 20
+#: Text bytes of a shard of small corpora, of which there are `_FEW_SHARDS` before shards are larger.
+_LEAST_SHARD_BYTES, _FEW_SHARDS = 4 << 20, 32
 #: Text bytes of a shard of large corpora: of a published file, which a worker holds too.
 MOST_SHARD_BYTES = 128 << 20
 #: Shards from which on they are larger, as far as input bytes tell: each has records in the launcher, requests to a
 #: store, and segments of exchanges.
 _MANY_SHARDS = 4096
-#: Text bytes of one published Parquet file, about; of the files of a small source down to a quarter.
-PART_BYTES = 128 << 20
+#: Text bytes of one published Parquet file, about; of the files of a small source down to an eighth. A worker holds
+#: the rows of a file while it sorts them.
+PART_BYTES, _LEAST_PART = 128 << 20, 8
 #: A task of `ingest` reads files that together have at least 4 MiB as they are stored: compressed, about a shard of
 #: text. Small sources have up to 16 tasks.
 LEAST_TASK_BYTES, SMALL_SOURCE_TASKS = 4 << 20, 16
 #: A source of fewer full files than this is published as this number of smaller files.
-SMALL_SOURCE_PARTS = 16
+SMALL_SOURCE_PARTS = 32
 #: Text bytes whose ids make one piece of the stream of tokens: what a worker sorts at once.
 STREAM_BYTES = 64 << 20
 #: Tokens of one token shard.
@@ -75,9 +78,12 @@ def shards_of_contexts(window_length: int) -> int:
 def shard_bytes_of(input_bytes: int) -> int:
     """The text bytes of a shard, from the bytes of all inputs as they are stored.
 
-    16 MiB up to 64 GiB of inputs; twice as much for each doubling from there on, at most 128 MiB.
+    16 MiB from 512 MiB to 64 GiB of inputs; half as much for each halving below, at least 4 MiB, and twice as much for
+    each doubling above, at most 128 MiB.
     """
     size = SHARD_BYTES
+    while size > _LEAST_SHARD_BYTES and size * _FEW_SHARDS > input_bytes:
+        size //= 2
     while size < MOST_SHARD_BYTES and size * _MANY_SHARDS < input_bytes:
         size *= 2
     return size
@@ -85,7 +91,7 @@ def shard_bytes_of(input_bytes: int) -> int:
 
 def part_bytes_of(text_bytes: int, part_bytes: int = PART_BYTES) -> int:
     """The text bytes of each published file of a source."""
-    return max(part_bytes // 4, min(part_bytes, text_bytes // SMALL_SOURCE_PARTS))
+    return max(part_bytes // _LEAST_PART, min(part_bytes, text_bytes // SMALL_SOURCE_PARTS))
 
 
 def task_bytes_of(stored_bytes: int, task_bytes: int = SHARD_BYTES) -> int:

@@ -1,4 +1,4 @@
-"""Beam pipelines of FinPile: they schedule shards and exchange partitions; `finpile` does the work on each.
+"""Pipelines of FinPile: they schedule shards and exchange partitions; `finpile` does the work on each.
 
     from finpile import load_config
     from finpile_pipelines import Engine, build

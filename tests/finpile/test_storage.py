@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from finpile import storage
 from finpile.output import stage_record
+from finpile.storage import parquet
 
 StartCode = Callable[..., subprocess.Popen[str]]
 SCHEMA = pa.schema([("id", pa.string()), ("text", pa.large_string()), ("n", pa.int64())])
@@ -216,6 +217,43 @@ def test_parquet_has_its_row_groups_and_compression(root: str) -> None:
         found = pq.ParquetFile(io.BytesIO(stream.read())).metadata
     assert [found.row_group(index).num_rows for index in range(found.num_row_groups)] == [storage.ROW_GROUP_ROWS, 1]
     assert {found.row_group(0).column(index).compression for index in range(3)} == {"ZSTD"}
+
+
+def sizes_of_groups(texts: list[str | None], most_bytes: int, most_rows: int) -> list[int]:
+    """A slow reference: rows are added to a group until the next one does not fit."""
+    groups = [0]
+    held = 0
+    for text in texts:
+        size = len((text or "").encode())
+        if groups[-1] and (groups[-1] == most_rows or held + size > most_bytes):
+            groups.append(0)
+            held = 0
+        groups[-1] += 1
+        held += size
+    return groups
+
+
+@pytest.mark.parametrize(
+    "lengths", [[], [0], [500], [None] * 9, [500, 1, 1, 500, 500], [40, 30, None, 31, 1, 99, 1, 100, 1], [0] * 17]
+)
+def test_row_groups_have_as_many_rows_as_fit(
+    lengths: list[int | None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet, "ROW_GROUP_BYTES", 100)
+    monkeypatch.setattr(parquet, "ROW_GROUP_ROWS", 5)
+    texts = [None if length is None else "é" * (length // 2) + "x" * (length % 2) for length in lengths]
+    schema = pa.schema([("number", pa.int64()), ("text", pa.large_string())])
+    table = pa.table([range(len(texts)), texts], schema=schema)
+    expected = sizes_of_groups(texts, 100, 5)
+    parts = [table.slice(first, 2) for first in range(0, len(texts), 2)]
+    storage.write_parquet(str(tmp_path / "whole"), table)
+    storage.write_parquet_sorted(str(tmp_path / "sorted"), table, pa.array(range(len(texts)), pa.int64()))
+    assert storage.write_parquet_rows(str(tmp_path / "rows"), schema, parts) == len(texts)
+    for name in ("whole", "sorted", "rows"):
+        found = pq.read_metadata(tmp_path / name)
+        assert [found.row_group(index).num_rows for index in range(found.num_row_groups)] == expected
+    assert len({(tmp_path / name).read_bytes() for name in ("whole", "sorted", "rows")}) == 1
+    assert storage.read_parquet(str(tmp_path / "whole")).equals(table)
 
 
 @pytest.mark.parametrize("count", [0, 3])

@@ -91,8 +91,8 @@ def plan_parts(
 ) -> Parts:
     """Plans a number of parts in proportion to bytes, as a function of the data alone; `rename` changes their paths.
 
-    A source of fewer than 16 full parts has smaller parts, down to a quarter of `part_bytes`, for parallelism. Each of
-    the `splits` of a source has as many parts: how the source is divided is not known before its rows are read.
+    A source of few full parts has smaller ones, for parallelism and memory (`part_bytes_of`). Each of the `splits` of a
+    source has as many parts: how the source is divided is not known before its rows are read.
     """
     split_bytes = {(*row, split): size for row, size in document_bytes.items() for split in splits}
     return Parts(

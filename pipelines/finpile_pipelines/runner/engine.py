@@ -1,4 +1,4 @@
-"""Runs one Beam pipeline on the engine that the caller chose."""
+"""Runs one pipeline on the engine that the caller chose."""
 
 from __future__ import annotations
 
