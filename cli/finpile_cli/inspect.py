@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -299,8 +300,9 @@ def _print_text(console: Console, history: DocumentHistory, full: bool) -> None:
     found = segments(history.document["text"].encode(), history.removals) if history.document else []
     size = _EXCERPT_CHARACTERS if len(found) == 1 else _CUT_CHARACTERS
     shown: list[tuple[str, str | None]] = []
-    for text, removal in found if full else found[:_MOST_SEGMENTS]:
-        part = _excerpt(text.decode("utf-8", "replace"), size, full)
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")  # spans may meet within a character
+    for number, (text, removal) in enumerate(found if full else found[:_MOST_SEGMENTS], 1):
+        part = _excerpt(decoder.decode(text, number == len(found)), size, full)
         shown.append((part, None) if removal is None else (f"[-{part}-]", "red strike"))
     if len(shown) < len(found):
         shown.append((f" [... {len(found) - len(shown):,} more parts; --full shows them]", None))

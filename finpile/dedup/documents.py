@@ -158,8 +158,16 @@ def _cast(documents: pa.Table | pa.RecordBatch, name: str, kind: pa.DataType) ->
         column = column.dictionary_decode()
     is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type) or column.type == _STRING_VIEW
     if (is_text or pa.types.is_null(column.type)) if kind in _STRINGS else pa.types.is_integer(column.type):
-        return column.cast(kind)
+        return column.cast(kind) if kind in _STRINGS else cast_integers(column, name, kind)
     raise InputError(f"column `{name}` is {column.type}: expected {kind}")
+
+
+def cast_integers(column: pa.Array, name: str, kind: pa.DataType) -> pa.Array:
+    """Raises: InputError for a number that the type cannot have."""
+    try:
+        return column.cast(kind)
+    except pa.ArrowInvalid as error:
+        raise InputError(f"column `{name}`: {error}") from error
 
 
 _STRING_VIEW = pa.string_view()

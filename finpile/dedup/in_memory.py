@@ -19,7 +19,7 @@ from finpile.config import (
     TemplatesConfig,
 )
 from finpile.dedup.cuts import cut_bytes, cut_documents, join_spans
-from finpile.dedup.documents import COMPARED_SCHEMA, Scope, compared, rows_by_scope, selectable
+from finpile.dedup.documents import COMPARED_SCHEMA, Scope, cast_integers, compared, rows_by_scope, selectable
 from finpile.dedup.exact import Fold
 from finpile.dedup.ledger_rows import removal_rows, span_rows
 from finpile.dedup.near import clusters
@@ -136,7 +136,7 @@ def deduplicate(
     )
     found = {algorithm.name: plan_of(algorithm, settings) for algorithm in stages.algorithms()}
     plans = {name: plan for name, plan in found.items() if plan is not None}
-    table = selectable(_table(documents))
+    table = selectable(_checked(_table(documents)))
     work = _Work(_ordered(_renamed(table, text), scope, order, plans))
     for name, plan in plans.items():
         work.run(name, plan)
@@ -274,6 +274,19 @@ def _table(documents: Any) -> pa.Table:
     raise InputError(f"documents are of type {type(documents).__name__}: expected an Arrow table or a data frame")
 
 
+def _checked(table: pa.Table) -> pa.Table:
+    """Raises: InputError for two columns of one name, or `num_copies` that are not whole numbers."""
+    names = table.schema.names
+    for name in [name for name in dict.fromkeys(names) if names.count(name) > 1][:1]:
+        raise InputError(f"the documents have {names.count(name)} columns `{name}`: expected one of each name")
+    if "num_copies" in names:
+        column = table["num_copies"]
+        if not pa.types.is_integer(column.type) or column.null_count:
+            nulls = f" with {column.null_count:,} nulls" if column.null_count else ""
+            raise InputError(f"column `num_copies` is {column.type}{nulls}: expected whole numbers")
+    return table
+
+
 def _renamed(table: pa.Table, text: str) -> pa.Table:
     """Returns the table with its text column renamed to `text`."""
     if text not in table.schema.names:
@@ -320,7 +333,7 @@ def _kept(table: pa.Table, text: str, work: _Work) -> pa.Table:
     if "num_copies" in table.schema.names:
         at = table.schema.get_field_index("num_copies")
         counted = pa.array(_num_copies(table["num_copies"].to_numpy(), work.removals))
-        table = table.set_column(at, table.schema.field(at), counted.cast(table.schema.field(at).type))
+        table = table.set_column(at, table.schema.field(at), cast_integers(counted, "num_copies", table.field(at).type))
     return table.filter(pa.array(work.is_kept()))
 
 

@@ -86,14 +86,13 @@ def order_keys(documents: pa.Table, order: Order = "priority") -> tuple[_U64, _U
 
     `documents` has `priority`, `timestamp` and `digest`.
 
-    Raises: InputError for a priority that is not in 0 to 65,535, under `time`.
+    Raises: InputError for a priority that is not in 0 to 65,535.
     """
-    priority = documents["priority"].to_numpy()
-    if order == "priority":
-        return packed(priority, _seconds(documents["timestamp"])), digest_bits(documents["digest"])
+    priority, moments = documents["priority"].to_numpy(), documents["timestamp"]
     for found in priority[(priority < 0) | (priority > _MOST_PRIORITY)][:1].tolist():
-        raise InputError(f"priority is {found:,}: under the order of time, expected 0 to {_MOST_PRIORITY:,}")
-    return packed(priority, ends(documents["timestamp"]), order), digest_bits(documents["digest"])
+        raise InputError(f"priority is {found:,}: expected 0 to {_MOST_PRIORITY:,}")
+    seconds = ends(moments) if order == "time" else _seconds(moments)
+    return packed(priority, seconds, order), digest_bits(documents["digest"])
 
 
 def packed(priority: Any, moments: _I64, order: Order = "priority") -> _U64:

@@ -176,11 +176,14 @@ def _document(
     repeats: Counter[str],
     kept_repeats: set[str],
 ) -> _Document:
-    """A document with the rows of its spans, in places of the text as it was read."""
+    """A document with the rows of its spans, in places of the text as it was read.
+
+    A span may begin or end within a character, where the kept copy changes: the character is in the span before.
+    """
     document = _Document(row["id"], row["locator"], name, 0)
     size = characters = 0
     for text, removal in segments(left, spans):
-        length = len(text.decode("utf-8", "replace"))
+        length = len(text.translate(None, _CONTINUATIONS))
         if removal is not None:
             group = _digest(removal["removed_text"])
             number = repeats[group] + (group in kept_repeats)
@@ -194,6 +197,8 @@ def _document(
 
 
 _PLACES = ("start", "end", "first", "last")
+#: Bytes of UTF-8 that no character begins with.
+_CONTINUATIONS = bytes(range(0x80, 0xC0))
 
 
 def _row(

@@ -59,6 +59,35 @@ def made_up() -> list[dict[str, Any]]:
     ]
 
 
+#: Spans of the third text meet within the character è: its first byte is that of é in the first text.
+SPLIT = [
+    "Le conseil a décidé hier de fermer le marché de la ville.",
+    "On parle de la frontière du nord, dit le ministre des transports.",
+    "Voici. Le conseil a décidé hier de fermer le marchère du nord, dit le ministre des transports. Fin de l'histoire.",
+]
+
+
+def test_spans_that_meet_within_a_character_have_its_place_once(tmp_path: Path) -> None:
+    rows = [{"text": text, "timestamp": f"202{number}-01-01"} for number, text in enumerate(SPLIT)]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    out = tmp_path / "out"
+    command = ["dedup", str(tmp_path / "a.jsonl"), "-o", str(out), "--near", "none", "--substring-min-length", "40"]
+    assert CliRunner().invoke(finpile, [*command, "--annotate", "--workers", "1"]).exit_code == 0
+    (path,) = (out / "attributes").rglob("*.jsonl.gz")
+    attributes = [json.loads(row)["attributes"] for row in gzip.decompress(path.read_bytes()).decode().splitlines()]
+    (spans,) = (found for one in attributes for name, found in one.items() if name.endswith("repeated_text"))
+    places = sorted((first, last) for first, last, _ in spans)
+    assert [SPLIT[2][first:last] for first, last in places] == [
+        "Le conseil a décidé hier de fermer le marchè",
+        "re du nord, dit le ministre des transports.",
+    ]
+    names = ds.dataset(out / "documents", partitioning="hive").to_table(columns=["id", "text"]).to_pylist()
+    (cut,) = (row["id"] for row in names if row["text"].startswith("Voici"))
+    shown = CliRunner().invoke(finpile, ["show", str(out), cut, "--full"]).output
+    assert "\ufffd" not in shown
+    assert shown.count("è") == 1
+
+
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """In Dolma's folders: two files of documents, one of them compressed, with a malformed line."""

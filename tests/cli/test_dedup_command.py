@@ -444,3 +444,18 @@ def test_copy_of_a_build_may_be_deduplicated_again(run: Run, made: Path, tmp_pat
     shutil.copytree(made / "out", tmp_path / "in")
     total = run("dedup", tmp_path / "in", "-o", tmp_path / "out", "--workers", 1, "--json").json()["total"]
     assert (total["read"], total["kept"]) == (5, 5)
+
+
+@pytest.mark.parametrize("rounds", ["1", "2", "fixpoint"])
+def test_equal_remains_of_cuts_are_counted_after_any_number_of_rounds(run: Run, tmp_path: Path, rounds: str) -> None:
+    opening, ending = "The board of directors met in London today. ", "Gold fell on Friday morning"
+    texts = [f"{opening}Oil rose.", f"{opening}{ending}", ending]
+    documents = write_lines(tmp_path / "a.jsonl", [line(number, text) for number, text in enumerate(texts)])
+    out = tmp_path / "out"
+    options = ("--substring-min-length", "40", "--substring-rounds", rounds, "--substring-min-chars", "5")
+    run("dedup", documents, "-o", out, "--near", "none", *options, "--workers", "1")
+    counts = {stage["stage"]: stage["counts"] for stage in json.loads((out / "manifest.json").read_bytes())["stages"]}[
+        "substring"
+    ]
+    assert (counts["duplicates"], counts["removed"]) == (1, 1)
+    assert run("verify", out).code == 0

@@ -230,6 +230,11 @@ def test_empty_table_gives_an_empty_result() -> None:
         (pa.table({"text": [1]}), "column `text` is int64: expected large_string"),
         (pa.table({"text": ["x", "y"], "id": ["1", "1"]}), "two documents have the same id"),
         (pa.table({"text": ["x"], "timestamp": ["2020"]}), "column `timestamp` is string"),
+        (pa.table({"text": ["x"], "num_copies": pa.array([None], pa.int32())}), "`num_copies` is int32 with 1 nulls"),
+        (pa.table({"text": ["x"], "num_copies": [2.5]}), "column `num_copies` is double: expected whole numbers"),
+        (pa.table({"text": ["x"] * 200, "num_copies": pa.array([1] * 200, pa.int8())}), "column `num_copies`: .*200"),
+        (pa.table({"text": ["x"], "priority": [1 << 40]}), "column `priority`: .*1099511627776"),
+        (pa.table([["x"], ["y"]], ["text", "text"]), "2 columns `text`: expected one of each name"),
         (["x"], "documents are of type list"),
         (pl.DataFrame({"text": ["x"], "n": pl.Series([1], dtype=pl.Int128)}), "a type that Arrow lacks .*: cast it"),
         (

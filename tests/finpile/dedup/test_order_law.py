@@ -24,7 +24,7 @@ from finpile.config import (
 )
 from finpile.dedup import deduplicate, document_digests
 from finpile.dedup.near.buckets import KEY_SCHEMA, ORDERED_KEY_SCHEMA, earlier_pairs, key_rows, pairs
-from finpile.dedup.order import ends, order_keys
+from finpile.dedup.order import Order, ends, order_keys
 from finpile.errors import ConfigError, InputError
 from tests.support.references.order import Document, decide
 
@@ -221,11 +221,13 @@ def test_keep_none_contradicts_the_order_of_time() -> None:
         DedupConfig(order="time", substring=SubstringConfig(keep="none"))
 
 
-def test_priorities_beyond_sixteen_bits_are_refused() -> None:
-    documents = table_of(with_digests([Document(id="a", text="oil", priority=70_000)]))
+@pytest.mark.parametrize("order", ["time", "priority"])
+@pytest.mark.parametrize("priority", [70_000, 65_536, -1])
+def test_priorities_beyond_sixteen_bits_are_refused(order: Order, priority: int) -> None:
+    documents = table_of(with_digests([Document(id="a", text="oil", priority=priority)]))
     documents = documents.append_column("digest", document_digests(documents))
-    with pytest.raises(InputError, match=r"priority is 70,000.*expected 0 to 65,535"):
-        order_keys(documents, "time")
+    with pytest.raises(InputError, match=rf"priority is {priority:,}: expected 0 to 65,535"):
+        order_keys(documents, order)
 
 
 def test_overlap_with_undated_training_documents_contradicts_the_order_of_time() -> None:
