@@ -16,7 +16,7 @@ from finpile.output import stage_record
 from finpile.output.build_state import BuildState, write_state
 from finpile.output.layout import Layout
 from finpile.output.lock import hold
-from finpile.output.manifest import counts_by_stage, write_manifest
+from finpile.output.manifest import CHECKSUM, counts_by_stage, load_manifest, write_manifest
 from finpile.output.stage_record import StageRecord
 from finpile.plugins import stages
 from finpile.report.dataset_card import write_card
@@ -202,7 +202,8 @@ def rewrite(
 
     Updates the manifest.
 
-    Raises: ConfigError if a build is running in the folder, or the folder is read-only.
+    Raises: ConfigError if a build is running in the folder, or the folder is read-only, or another command has changed
+    the corpus since the manifest was read.
     """
     state = BuildState.of_config(manifest["config"], is_whole=False)
     with hold(layout, "build") as is_writable:
@@ -210,6 +211,8 @@ def rewrite(
             raise ConfigError(
                 f"{layout.root}: the folder is read-only: copy it to a writable disk to write its reports"
             )
+        if load_manifest(layout)[CHECKSUM] != manifest[CHECKSUM]:
+            raise ConfigError(f"{layout.root}: the corpus has changed meanwhile: run the same command again")
         write_state(layout, state)
         storage.remove_tree(layout.reports)
         files = write_from_manifest(layout, manifest, comparison, quality)

@@ -66,7 +66,8 @@ def _of_snapshot(snapshot: Output, files: PublishedFiles) -> Check:
         snapshot.advance(table["text"].nbytes)
         texts = zip(table["id"].to_pylist(), map(text_digest, text_views(table)), strict=True)
         new = pa.array([known.get(identifier) != digest for identifier, digest in texts], pa.bool_())
-        expected.add(table.filter(new), number, pc.indices_nonzero(new).to_pylist())
+        if rows := pc.indices_nonzero(new).to_pylist():
+            expected.add(table.filter(new), number, rows)
     return Check.of(name, _differences(snapshot, facts, meta, expected), f"{expected.num_tokens:,} tokens")
 
 

@@ -177,7 +177,7 @@ class Streams:
         bits = digest_bits(table["digest"])
         partition = by_range(bits, self.train)
         is_train = pc.equal(table["split"], TRAIN)
-        if pc.all(is_train).as_py():
+        if pc.all(is_train, min_count=0).as_py():
             return partition
         numbers = self.heldout[source]
         held = numbers.start + by_range(bits, len(numbers))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +23,12 @@ from finpile_tokenizer import UnigramTokenizer
 
 from finpile.config import CorpusConfig, load_config
 from finpile.documents.split import HELDOUT
+from finpile.errors import ConfigError
 from finpile.output.layout import Layout, read_published
+from finpile.output.manifest import load_manifest
 from finpile.output.snapshots import load_snapshot, published_files
 from finpile.output.takedowns import Wanted
+from finpile.report.from_manifest import rewrite
 from finpile.report.growth import growth_of
 from finpile.tokens.provenance import TokenProvenance
 from finpile.tokens.store import TokenStore, write_token_shard
@@ -199,3 +202,52 @@ def test_tokens_of_a_snapshot_that_are_not_its_documents_are_found(
     spoil(out / "snapshots" / "000001" / "tokens")
     wrong = [check.name for check in snapshot_tokens.checks(Output(layout, manifest)) if not check.ok]
     assert wrong == ["token shards of snapshot 1 = the texts that it published first, encoded"]
+
+
+_PASSAGE = (
+    "the committee decided after a long debate that the fee for the listing of new bonds will be raised from the first "
+    "day of the next quarter and that members may object in writing"
+)
+_NAMED = {"wire-a": "2021-03-01", "wire-c": "2021-03-02", "web-d": "2021-03-03"}
+
+
+def _write_named(folder: Path, names: Sequence[str]) -> CorpusConfig:
+    """Two sources of documents that share a passage, each of its own words besides."""
+    for name in (name for name in names if not (folder / f"{name}.jsonl").exists()):
+        own = " ".join(f"{name}{number * number}" for number in range(40))
+        line = json.dumps({"body": f"{own} {_PASSAGE}", "date": _NAMED[name]})
+        (folder / f"{name}.jsonl").write_text(f"{line}\n")
+    fields = {"text": "body", "timestamp": "date"}
+    sources = [
+        {"name": name, "dataset": "D", "format": "jsonl", "paths": f"{name.lower()}-*.jsonl", "fields": fields}
+        for name in ("Wire", "Web")
+    ]
+    dedup = {"order": "time", "substring": {"min_length": 100}}
+    (folder / "c.yaml").write_text(yaml.safe_dump({"name": "c", "sources": sources, "dedup": dedup, **_TOKENS}))
+    return load_config(folder / "c.yaml")
+
+
+def test_files_whose_documents_keep_their_texts_have_no_tokens(tmp_path: Path) -> None:
+    """The file of Web is written again, because the kept copy of its document's span is another one."""
+    removed, appended = tmp_path / "removed", tmp_path / "appended"
+    some = _write_named(tmp_path, ["wire-c", "web-d"])
+    build(some, str(appended), Engine())
+    every = _write_named(tmp_path, list(_NAMED))
+    append(every, str(appended), Engine())
+    build(every, str(removed), Engine())
+    rows = [row for path in _documents(removed) for row in read_published(f"{removed}/{path}").to_pylist()]
+    (first,) = (row["id"] for row in rows if row["locator"].startswith("wire-a"))
+    remove(str(removed), Wanted(ids=frozenset({first})), "asked", Engine())
+    for out, number in ((removed, 1), (appended, 1)):
+        assert any("source=Web" in path for path in load_snapshot(Layout(str(out)))["snapshot"]["added"])
+        assert all("web-d" not in text.decode() for text in texts_in_tokens(out, number).values())
+        assert failed(out) == []
+
+
+def test_reports_are_not_written_over_a_snapshot_that_another_command_published(grown: Path, tmp_path: Path) -> None:
+    before = load_manifest(Layout(str(grown / "build")))
+    shutil.copytree(grown / "out", tmp_path / "out")
+    with pytest.raises(ConfigError, match="the corpus has changed meanwhile: run the same command again"):
+        rewrite(Layout(str(tmp_path / "out")), before)
+    assert (tmp_path / "out/manifest.json").read_bytes() == (grown / "out/manifest.json").read_bytes()
+    assert failed(tmp_path / "out") == []
