@@ -96,8 +96,9 @@ def match(
                 while stamps[slot] == tick:
                     candidate = buckets[slot]
                     if class_hashes[candidate] == hashed:
+                        # Equal to an earlier context of the class: to its first one, or to the one compared last.
                         mine, other = shares[context - low], classes[candidate, 0]
-                        if mine[0] != other:
+                        if mine[0] < 0 or runs[mine[0] - low, 0] != candidate:
                             mine[0] = other
                             mine[1], mine[2] = _extents(symbols, offsets, before, context, other)
                         if place <= mine[1] and length - place <= mine[2]:

@@ -91,28 +91,43 @@ def _slot_of(key: Any, table: U64) -> Any:
 def list_minimizers(symbols: Any, offsets: I64, k: int, w: int, scope: Any) -> tuple[U64, I64, I64]:
     """Returns the hashes of runs, in order, the entries of each, and the first run of each document, then their number.
 
-    A run is a sequence of adjacent entries with the same hash, as in periodic text. Its contexts are equal, except at
-    the ends of the run.
+    A run is a sequence of adjacent entries with the same hash and equal contexts, as in periodic text.
     """
+    length = w + k - 1
     hashes = np.empty(PIECE + w, np.uint64)
-    out, keys = np.empty((PIECE, 2), np.int64), np.empty(PIECE, np.uint64)
+    out, keys = np.empty((PIECE + 1, 2), np.int64), np.empty(PIECE, np.uint64)
     found, sizes, bounds = np.empty(1024, np.uint64), np.empty(1024, np.int64), np.zeros(offsets.shape[0], np.int64)
-    num_runs = 0
+    num_runs, period, periodic_to = 0, 0, 0  # the symbols before `periodic_to` repeat with this period
     for doc in range(offsets.shape[0] - 1):
-        num_windows = offsets[doc + 1] - offsets[doc] - (w + k - 1) + 1
+        num_windows = offsets[doc + 1] - offsets[doc] - length + 1
         for piece in range(0, num_windows, PIECE):
             num = min(PIECE, num_windows - piece)
             count = scan(symbols, offsets[doc] + piece, num, k, w, scope, hashes, out, keys)
+            out[count, 1] = offsets[doc] + piece + num
             for entry in range(count):
                 if entry > 0 and keys[entry] == keys[entry - 1]:
-                    sizes[num_runs - 1] += 1
-                    continue
+                    first, end, step = out[entry, 1], out[entry + 1, 1], out[entry, 0] - out[entry - 1, 0]
+                    if first - out[entry - 1, 1] == step and end - first == step:
+                        if step != period:
+                            period, periodic_to = step, first
+                        periodic_to = _repeated_to(symbols, max(first, periodic_to), end + length - 1, step)
+                        if periodic_to == end + length - 1:
+                            sizes[num_runs - 1] += 1
+                            continue
                 if num_runs == found.shape[0]:
                     found, sizes = doubled(found), doubled(sizes)
                 found[num_runs], sizes[num_runs] = keys[entry], 1
                 num_runs += 1
         bounds[doc + 1] = num_runs
     return found[:num_runs], sizes[:num_runs], bounds
+
+
+@inner
+def _repeated_to(symbols: Any, first: int, end: int, period: int) -> int:
+    """Returns the first place from `first` on whose symbol is not the one a period before, or `end`."""
+    while first < end and symbols[first] == symbols[first - period]:
+        first += 1
+    return first
 
 
 @inner
