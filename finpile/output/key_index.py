@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from finpile import storage
@@ -51,13 +52,13 @@ class Generation:
     """The fingerprint of the stage in that snapshot."""
     after: str | None
     """The mark of the generation before; None if this one has the documents of all earlier snapshots."""
-    entries: tuple[int, ...]
-    """The entries of each part; one without entries has no file."""
+    footers: tuple[str | None, ...]
+    """The checksum of the footer of each part (`storage.footer_digest`); None if it has no entries, and no file."""
 
     @property
     def num_parts(self) -> int:
         """A power of two."""
-        return len(self.entries)
+        return len(self.footers)
 
 
 def num_parts(num_entries: int) -> int:
@@ -70,8 +71,13 @@ def generation_folder(folder: str, number: int) -> str:
     return storage.join(folder, f"{number:06d}")
 
 
-def write_part(folder: str, part: int, count: int, entries: pa.Table) -> int:
-    """Writes the entries (`ENTRY_SCHEMA`) of a range of keys, each once, in order; returns their number."""
+def write_part(folder: str, part: int, count: int, entries: pa.Table) -> str | None:
+    """Writes the entries (`ENTRY_SCHEMA`) of a range of keys, each once, in order; returns the checksum of the footer.
+
+    None if there are none; then it writes no file.
+    """
+    if not entries.num_rows:
+        return None
     keys = entries["key"].to_numpy() >> _DROPPED_BITS
     shards, rows = entries["shard"].to_numpy(), entries["row"].to_numpy()
     order = np.lexsort((rows, shards, keys))
@@ -80,7 +86,8 @@ def write_part(folder: str, part: int, count: int, entries: pa.Table) -> int:
     is_first[1:] = (keys[1:] != keys[:-1]) | (shards[1:] != shards[:-1]) | (rows[1:] != rows[:-1])
     arrays = [pa.array(column[is_first]) for column in (keys, shards, rows)]
     table = pa.Table.from_arrays(arrays, schema=ENTRY_SCHEMA)
-    with storage.write_atomically(_part_url(folder, part, count), durable=False) as stream:
+    url = _part_url(folder, part, count)
+    with storage.write_atomically(url, durable=False) as stream:
         pq.write_table(
             table,
             stream,
@@ -91,7 +98,8 @@ def write_part(folder: str, part: int, count: int, entries: pa.Table) -> int:
             compression_level=1,
             write_page_checksum=True,
         )
-    return int(table.num_rows)
+    with open_file(url) as written:
+        return storage.read_footer_digest(written)
 
 
 def write_generation(folder: str, generation: Generation) -> None:
@@ -108,7 +116,7 @@ def generations(folder: str, number: int, mark: str) -> list[Generation] | None:
     expected: str | None = mark
     while expected is not None:
         generation = _read(folder, number)
-        if generation is None or generation.mark != expected:
+        if generation is None or (generation.number, generation.mark) != (number, expected):
             return None
         found.append(generation)
         number, expected = number - 1, generation.after
@@ -127,25 +135,46 @@ def search(folder: str, generation: Generation, keys: _U64) -> pa.Table:
     low, high = (_part_of(key, generation.num_parts) for key in (keys[0], keys[-1]))
     found = [
         _at_keys(group, wanted)
-        for part in range(low, high + 1)
-        if generation.entries[part]
-        for group in _groups(_part_url(home, part, generation.num_parts), wanted)
+        for part, footer in enumerate(generation.footers)
+        if low <= part <= high and footer is not None
+        for group in _groups(_part_url(home, part, generation.num_parts), footer, wanted)
     ]
     return pa.concat_tables([ENTRY_SCHEMA.empty_table().select(["shard", "row"]), *found])
 
 
-def _groups(url: str, wanted: _U64) -> Iterator[pa.Table]:
-    """The row groups of a part that may have some of the keys."""
+def _groups(url: str, footer: str, wanted: _U64) -> Iterator[pa.Table]:
+    """The row groups of a part that may have some of the keys; `footer` is the checksum of its footer."""
     try:
         with open_file(url) as stream:
-            file = pq.ParquetFile(stream, page_checksum_verification=True)
+            if storage.read_footer_digest(stream) != footer:
+                raise _damage(url)
+            file = storage.checked_parquet(stream)
             for number in range(file.num_row_groups):
-                bounds = file.metadata.row_group(number).column(0).statistics
+                metadata = file.metadata.row_group(number)
+                bounds = metadata.column(0).statistics
                 if np.searchsorted(wanted, bounds.min, "left") < np.searchsorted(wanted, bounds.max, "right"):
-                    yield file.read_row_group(number, use_threads=False)
+                    group = file.read_row_group(number, use_threads=False)
+                    if not _is_whole(group, metadata):
+                        raise _damage(url)
+                    yield group
     except (FileNotFoundError, pa.ArrowException, OSError) as error:
-        home = url.rsplit("/", 1)[0]
-        raise IntegrityError(f"{url} is missing or damaged: delete {home}, which is then made anew") from error
+        raise _damage(url) from error
+
+
+def _is_whole(group: pa.Table, metadata: pq.RowGroupMetaData) -> bool:
+    """Whether a row group has its values: the headers of pages, which say how to read them, have no checksum."""
+    columns = [column.combine_chunks() for column in group.columns]
+    return all(
+        len(values) == metadata.num_rows
+        and not values.null_count
+        and pc.min_max(values).as_py() == {"min": bounds.min, "max": bounds.max}
+        for values, bounds in zip(columns, (metadata.column(n).statistics for n in range(len(columns))), strict=True)
+    )
+
+
+def _damage(url: str) -> IntegrityError:
+    home = url.rsplit("/", 1)[0]
+    return IntegrityError(f"{url} is missing or damaged: delete {home}, which is then made anew")
 
 
 def _at_keys(entries: pa.Table, wanted: _U64) -> pa.Table:
@@ -171,6 +200,6 @@ def _read(folder: str, number: int) -> Generation | None:
         return None
     try:
         found = storage.read_json(storage.join(generation_folder(folder, number), _FACTS))
-        return Generation(**{**found, "entries": tuple(found["entries"])})
+        return Generation(**{**found, "footers": tuple(found["footers"])})
     except (FileNotFoundError, NotADirectoryError, ValueError, TypeError, KeyError):
         return None

@@ -167,14 +167,8 @@ class PublishedFile:
             raise self.damage(f"is damaged: {' '.join(str(error).split())}") from error
 
     def _check_footer(self, stream: IO[bytes]) -> None:
-        if self.record.footer is None:
-            return
-        end = self.record.size_bytes
-        stream.seek(max(0, end - storage.FOOTER_END_BYTES))
-        stream.seek(max(0, end - storage.footer_bytes(stream.read(storage.FOOTER_END_BYTES))))
-        if storage.footer_digest(stream.read()) != self.record.footer:
+        if self.record.footer is not None and storage.read_footer_digest(stream) != self.record.footer:
             raise self.damage("is damaged: its footer does not have the checksum that it was written with")
-        stream.seek(0)
 
     def _open(self, url: str) -> Any:
         fs, path = file_system_of(url)

@@ -34,11 +34,10 @@ from finpile.storage.folders import (
 )
 from finpile.storage.ipc import read_ipc, write_ipc
 from finpile.storage.parquet import (
-    FOOTER_END_BYTES,
     ROW_GROUP_ROWS,
     checked_parquet,
-    footer_bytes,
     footer_digest,
+    read_footer_digest,
     read_parquet,
     read_parquet_footer,
     read_parquet_if_exists,
@@ -50,7 +49,6 @@ from finpile.storage.parquet import (
 )
 
 __all__ = [
-    "FOOTER_END_BYTES",
     "ROW_GROUP_ROWS",
     "Encoded",
     "File",
@@ -61,7 +59,6 @@ __all__ = [
     "digest_of",
     "digest_with_tail",
     "exists",
-    "footer_bytes",
     "footer_digest",
     "is_file",
     "is_local",
@@ -71,6 +68,7 @@ __all__ = [
     "list_folder",
     "move",
     "read_bytes",
+    "read_footer_digest",
     "read_ipc",
     "read_json",
     "read_parquet",

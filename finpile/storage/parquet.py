@@ -41,7 +41,7 @@ _PARQUET: dict[str, Any] = {
 
 
 #: Bytes of the end of a Parquet file: the length of the footer before it, and `PAR1`.
-FOOTER_END_BYTES = 8
+_FOOTER_END_BYTES = 8
 
 
 def footer_digest(tail: bytes) -> str | None:
@@ -49,13 +49,23 @@ def footer_digest(tail: bytes) -> str | None:
 
     None if these do not have all of it.
     """
-    size = footer_bytes(tail)
+    size = _footer_bytes(tail)
     return hashlib.blake2b(tail[-size:], digest_size=8).hexdigest() if size <= len(tail) else None
 
 
-def footer_bytes(tail: bytes) -> int:
+def _footer_bytes(tail: bytes) -> int:
     """The bytes of that footer, its length and the mark at the end included, from the last 8 bytes of the file."""
-    return FOOTER_END_BYTES + int.from_bytes(tail[-FOOTER_END_BYTES:][:4], "little")
+    return _FOOTER_END_BYTES + int.from_bytes(tail[-_FOOTER_END_BYTES:][:4], "little")
+
+
+def read_footer_digest(stream: IO[bytes]) -> str | None:
+    """`footer_digest` of an open file, of which only the footer is read. The stream is at its start afterwards."""
+    end = stream.seek(0, io.SEEK_END)
+    stream.seek(max(0, end - _FOOTER_END_BYTES))
+    stream.seek(max(0, end - _footer_bytes(stream.read(_FOOTER_END_BYTES))))
+    digest = footer_digest(stream.read())
+    stream.seek(0)
+    return digest
 
 
 def checked_parquet(stream: IO[bytes]) -> pq.ParquetFile:

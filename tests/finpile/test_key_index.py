@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from finpile.errors import IntegrityError
@@ -25,11 +27,9 @@ def entries(seed: int, size: int) -> pa.Table:
 def write(folder: Path, number: int, table: pa.Table, num_parts: int, after: str | None = None) -> Generation:
     home = key_index.generation_folder(str(folder), number)
     parts = (table["key"].to_numpy() >> np.uint64(32)) * np.uint64(num_parts) >> np.uint64(32)
-    sizes = []
-    for part in range(num_parts):
-        mine = table.filter(pa.array(parts == part))
-        sizes.append(key_index.write_part(home, part, num_parts, mine) if mine.num_rows else 0)
-    generation = Generation(number=number, mark=f"m{number}", after=after, entries=tuple(sizes))
+    mine = [table.filter(pa.array(parts == part)) for part in range(num_parts)]
+    footers = [key_index.write_part(home, part, num_parts, some) for part, some in enumerate(mine)]
+    generation = Generation(number=number, mark=f"m{number}", after=after, footers=tuple(footers))
     key_index.write_generation(str(folder), generation)
     return generation
 
@@ -69,6 +69,47 @@ def test_a_damaged_part_is_an_error(tmp_path: Path, damage: str) -> None:
         path.write_bytes(data if damage == "altered" else data[: len(data) // 2])
     with pytest.raises(IntegrityError, match="delete"):
         key_index.search(str(tmp_path), generation, np.unique(table["key"].to_numpy()))
+
+
+@pytest.mark.parametrize("num_flips", [300, pytest.param(20000, marks=pytest.mark.slow)])
+def test_a_flipped_bit_changes_nothing_or_is_an_error(tmp_path: Path, num_flips: int) -> None:
+    """A third of the flips are in the footer, and a third in the headers of pages, which have no checksum."""
+    table, draw = entries(1, 300), np.random.default_rng(2)
+    generation = write(tmp_path, 0, table, 1)
+    path = next(tmp_path.rglob("*.parquet"))
+    whole = path.read_bytes()
+    keys = np.unique(table["key"].to_numpy())
+    expected = key_index.search(str(tmp_path), generation, keys)
+    group = pq.read_metadata(path).row_group(0)
+    headers = [group.column(place).data_page_offset for place in range(3)]
+    num_footer = 8 + int.from_bytes(whole[-8:-4], "little")
+    num_errors = 0
+    for number in range(num_flips):
+        place = (
+            draw.integers(len(whole) - num_footer, len(whole)),
+            headers[number % 9 // 3] + draw.integers(0, 40),
+            draw.integers(0, len(whole)),
+        )[number % 3]
+        data = bytearray(whole)
+        data[place] ^= 1 << draw.integers(0, 8)
+        path.write_bytes(data)
+        try:
+            found = key_index.search(str(tmp_path), generation, keys)
+        except IntegrityError as error:
+            num_errors += "which is then made anew" in str(error)
+        else:
+            assert number % 3 and found.equals(expected)
+    assert num_errors > num_flips // 2
+
+
+def test_an_index_with_other_facts_is_made_anew(tmp_path: Path) -> None:
+    """One without checksums of footers, or under the number of another snapshot, is not there."""
+    write(tmp_path, 0, entries(1, 50), 1)
+    (path,) = tmp_path.rglob("index.json")
+    facts = json.loads(path.read_text())
+    for other in ({**facts, "number": 1}, {"number": 0, "mark": "m0", "after": None, "entries": [50]}):
+        path.write_text(json.dumps(other))
+        assert key_index.generations(str(tmp_path), 0, "m0") is None
 
 
 def test_the_number_of_parts_is_a_power_of_two() -> None:

@@ -168,7 +168,7 @@ class _Again:
         number = known.number + 1
         storage.remove_tree(key_index.generation_folder(self._folder_of_index, number))
         answer = search(first, asking, num_parts, number)
-        added = Generation(number=number, mark=self.context.mark, after=generations[0].mark, entries=answer.entries)
+        added = Generation(number=number, mark=self.context.mark, after=generations[0].mark, footers=answer.footers)
         key_index.write_generation(self._folder_of_index, added)
         if self.index.reach == "equal":
             reached = union(answer.rows, now)
@@ -207,7 +207,7 @@ class _Again:
         storage.remove_tree(key_index.generation_folder(self._folder_of_index, number))
         num_parts = self._num_parts(before.text_bytes)
         answer = self._search([])(self.plan.engine.part(0, 1), [asking], num_parts, number)
-        generation = Generation(number=number, mark=mark, after=None, entries=answer.entries)
+        generation = Generation(number=number, mark=mark, after=None, footers=answer.footers)
         key_index.write_generation(self._folder_of_index, generation)
         return [generation]
 

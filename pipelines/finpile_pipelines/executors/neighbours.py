@@ -63,8 +63,8 @@ class Answer:
     """The requested documents, but for those of new shards."""
     first_end: int
     """The smallest `end` of those."""
-    entries: tuple[int, ...]
-    """The entries of each part that was written."""
+    footers: tuple[str | None, ...]
+    """Of the parts that were written (`Generation.footers`)."""
 
 
 class KeySearch:
@@ -112,14 +112,14 @@ class KeySearch:
 
         engine.run(name, construct)
         told = storage.read_json(asked)
-        written = {one["part"]: one["entries"] for one in storage.read_json(parts)}
+        written = {one["part"]: one["footer"] for one in storage.read_json(parts)}
         answer = Answer(
             rows={one["shard"]: steps.read("found", one["shard"]) for one in storage.read_json(found)},
             asked=union(
                 *({one["shard"]: steps.read(f"asked-{one['task']}", one["shard"])} for one in told if one["old"])
             ),
             first_end=min((one["first_end"] for one in told), default=UNDATED),
-            entries=tuple(written.get(part, 0) for part in range(num_parts)),
+            footers=tuple(written.get(part) for part in range(num_parts)),
         )
         scratch.remove()
         return answer
@@ -162,21 +162,20 @@ class _Steps:
         told = {"task": number, "shard": ref.index, "old": is_old, "first_end": first_end}
         return told, PartitionedTables(f"{number:06d}", parts)
 
-    def search(self, received: tuple[int, pa.Table]) -> tuple[dict[str, int], PartitionedTables]:
+    def search(self, received: tuple[int, pa.Table]) -> tuple[dict[str, Any], PartitionedTables]:
         """The places of earlier documents with the keys of a range; writes those of new documents."""
         part, sent = received
-        num_entries = 0
+        footer = None
         keys = np.unique(sent["key"].to_numpy())
         tables = [key_index.search(self.index, generation, keys) for generation in self.generations]
         if self.writes is not None:
             entries = sent.filter(sent["is_entry"]).select(ENTRY_SCHEMA.names).combine_chunks()
             folder = key_index.generation_folder(self.index, self.writes)
-            if entries.num_rows:
-                num_entries = key_index.write_part(folder, part, self.num_parts, entries)
+            footer = key_index.write_part(folder, part, self.num_parts, entries)
         places = pa.concat_tables([ENTRY_SCHEMA.empty_table().select(["shard", "row"]), *tables])
         distinct = places.group_by(["shard", "row"], use_threads=False).aggregate([]).combine_chunks()
         tables_by_shard = split_by_partition(distinct, distinct["shard"].to_numpy())
-        return {"part": part, "entries": num_entries}, PartitionedTables(f"{part:06d}", tables_by_shard)
+        return {"part": part, "footer": footer}, PartitionedTables(f"{part:06d}", tables_by_shard)
 
     def write(self, received: tuple[int, pa.Table]) -> dict[str, Any]:
         """Writes the places that were found in a shard."""
