@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from finpile import storage
 from finpile.delta.log import PROTOCOL, Action, encode
 from finpile.delta.tables import DOCUMENTS, Table
+from finpile.errors import IntegrityError
 from finpile.output.layout import Layout, values_in_path
 from finpile.output.manifest import SNAPSHOT
 from finpile.output.published_files import PublishedFile, PublishedFiles
@@ -62,27 +63,57 @@ class TableFile:
         if self.counts is None:
             self.file.link(url)
         else:
-            storage.write_parquet(url, self.rows())
+            storage.write_parquet(url, self._counted(self.counts))
 
-    def rows(self) -> pa.Table:
-        """Those of the file, from the published one."""
-        stored = self.file.stored()
-        return stored if self.counts is None else with_copies(stored, self.counts)
+    def is_linked(self, folder: str) -> bool:
+        """Whether the file that is in the folder of its table is a hard link of the published one."""
+        is_local = self.counts is None and storage.is_local(folder)
+        return is_local and self.file.same_as(storage.join(folder, self.path))
+
+    def is_whole(self, folder: str) -> bool:
+        """Whether the file that is in the folder of its table is what `put` makes it. All of it is read, unless it is
+        linked."""
+        url = storage.join(folder, self.path)
+        if self.counts is not None:
+            return storage.is_parquet_of(url, self._counted(self.counts))
+        return self.is_linked(folder) or storage.digest_of(url)[0] == self.file.record.checksum
+
+    def remove_altered(self, folder: str) -> None:
+        """Removes the file from the folder of its table if it is there and not whole."""
+        if storage.is_file(storage.join(folder, self.path)) and not self.is_whole(folder):
+            storage.remove_files(folder, [self.path])
+
+    def _counted(self, counts: pa.Table) -> pa.Table:
+        """The rows of the published file, with the counts of the version."""
+        return with_copies(self.file.stored(), counts)
 
     def added(self, table: Table, folder: str) -> Action:
-        """Delta's action `add`; the file is in the folder of its table."""
+        """Delta's action `add`; the file is in the folder of its table.
+
+        Raises: IntegrityError if the file is damaged.
+        """
         if self.counts is None:
-            size, metadata = self.file.record.size_bytes, self.file.metadata()
+            size, stats = self.file.record.size_bytes, statistics(self.file.metadata(), table.compared)
         else:
-            metadata, size = storage.read_parquet_footer(storage.join(folder, self.path))
+            size, stats = self._measured(storage.join(folder, self.path), table)
         return {
             "path": self.action_path,
             "partitionValues": values_in_path(self.file.path),
             "size": size,
             "modificationTime": 0,
             "dataChange": True,
-            "stats": statistics(metadata, table.compared),
+            "stats": stats,
         }
+
+    def _measured(self, url: str, table: Table) -> tuple[int, str]:
+        """The bytes and the statistics of a file that was written again."""
+        try:
+            metadata, size = storage.read_parquet_footer(url)
+            return size, statistics(metadata, table.compared)
+        except (pa.ArrowException, OSError, ValueError, TypeError) as error:
+            if isinstance(error, OSError) and error.errno:  # of the system: the file may be whole
+                raise
+            raise IntegrityError(f"{url} is damaged: `finpile delta {self.file.root}` writes it again") from error
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -78,13 +78,40 @@ def checked_parquet(stream: IO[bytes]) -> pq.ParquetFile:
 
 def write_parquet(file: File, table: pa.Table, *, durable: bool = True) -> None:
     """One zstd Parquet file; a row group has as many rows as `ROW_GROUP_ROWS` and `ROW_GROUP_BYTES` admit."""
+    with files.write_atomically(file, durable=durable) as stream:
+        _write(stream, table)
+
+
+def _write(stream: IO[bytes], table: pa.Table) -> None:
     table = table.combine_chunks()
-    with (
-        files.write_atomically(file, durable=durable) as stream,
-        pq.ParquetWriter(stream, table.schema, **_PARQUET) as writer,
-    ):
+    with pq.ParquetWriter(stream, table.schema, **_PARQUET) as writer:
         for rows in _row_groups(_text_bytes(table)):
             writer.write_table(table.slice(rows.start, len(rows)), ROW_GROUP_ROWS)
+
+
+def is_parquet_of(url: str, table: pa.Table) -> bool:
+    """Whether a file has the bytes that `write_parquet` gives the table.
+
+    Other versions of pyarrow write other bytes: of a file of one, rows and the statistics of columns are compared.
+    """
+    with pa.BufferOutputStream() as stream:
+        _write(stream, table)
+        expected = stream.getvalue()
+    if files.digest_of(url)[0] == hashlib.sha256(expected).hexdigest():
+        return True
+    try:
+        wanted, found = (read_parquet_footer(source)[0] for source in (expected, url))
+        is_other = found.created_by != wanted.created_by
+        return bool(is_other and _statistics(found) == _statistics(wanted) and read_parquet(url).equals(table))
+    except (pa.ArrowException, OSError, ValueError):
+        return False
+
+
+def _statistics(metadata: pq.FileMetaData) -> list[Any]:
+    """What readers that skip row groups see of each."""
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    columns = [(group.num_rows, group.column(place)) for group in groups for place in range(group.num_columns)]
+    return [(rows, one.path_in_schema, one.statistics and one.statistics.to_dict()) for rows, one in columns]
 
 
 def write_parquet_sorted(file: File, table: pa.Table, order: pa.Array) -> None:
