@@ -312,7 +312,7 @@ def test_decisions_are_numbered_listed_and_have_three_parts() -> None:
     pages = sorted(path for path in folder.glob("*.md") if path.name != "README.md")
     assert [int(path.name[:4]) for path in pages] == list(range(1, len(pages) + 1))
     listed = re.findall(
-        r"^\d+\. \[(.+?)\]\((\S+?)\)(?: \((?:in part )?replaced by \d+\))?$",
+        r"^\d+\. \[(.+?)\]\((\S+?)\)(?: \((?:in part )?replaced by \d+(?: and \d+)?\))?$",
         (folder / "README.md").read_text(),
         re.MULTILINE,
     )

@@ -204,7 +204,7 @@ def test_ranges_of_files_are_published_as_single_files_are(
 
 
 def test_a_small_source_is_cut_smaller_so_that_several_workers_have_some() -> None:
-    sizes = {0: 1, 32: 1, 33: 2, 80: 3, 512: 16, 1024: 16, 2048: 16, 2049: 17, 4096: 32}  # MiB: files
+    sizes = {0: 1, 16: 1, 17: 2, 80: 5, 512: 32, 1024: 32, 4096: 32, 4097: 33, 8192: 64}  # MiB: files
     for size, expected in sizes.items():
         parts = plan_parts({("FinPile", "News"): size << 20}, {}, 128 << 20, ["train"])
         assert len(parts.documents["FinPile", "News", "train"]) == expected, size
