@@ -29,8 +29,9 @@ def check_pattern(pattern: str) -> None:
 def from_name(path: str, pattern: str) -> Reading:
     """The date or period in the file name of a path by a pattern; in the whole path if the pattern has a `/`.
 
-    The first match that is a plausible date counts. No other digit can be adjacent to it, unless the pattern ends in
-    `*`. A pattern without a day is of a period.
+    Of several matches that are plausible dates, such as the two ends of a range, the latest counts: a text can report
+    what happened until then. No other digit can be adjacent to a match, unless the pattern ends in `*`. A pattern
+    without a day is of a period.
 
     >>> from_name("speeches/201603092.txt", "%Y%m%d*").moment.date().isoformat()
     '2016-03-09'
@@ -39,14 +40,17 @@ def from_name(path: str, pattern: str) -> Reading:
     """
     where = path if "/" in pattern else path.rstrip("/").rsplit("/", 1)[-1]
     dated = pattern.removesuffix(_MORE_DIGITS)
+    latest = NOTHING
     for match in _regex(dated, dated != pattern).finditer(where):
         reading = read_pattern(match[1], dated)
-        if reading.moment is not None and is_plausible(reading.moment):
-            return reading
-    return NOTHING
+        if reading.moment is None or not is_plausible(reading.moment):
+            continue
+        if latest.moment is None or reading.moment > latest.moment:
+            latest = reading
+    return latest
 
 
-#: Parts of a path: /2021/03/15/ or /2021/mar/15/, /2021-03-15-title, /20210315/.
+#: Parts of a path, the surest first: /2021/03/15/ or /2021/mar/15/, /2021-03-15-title, /20210315/.
 _URL_DATES = (
     re.compile(r"/((?:19|20)\d\d)/(\d{1,2}|[A-Za-z]{3})/(\d{1,2})(?=[/\-_.]|$)"),
     re.compile(r"[/\-_]((?:19|20)\d\d)[-_](\d\d)[-_](\d\d)(?!\d)"),
@@ -55,12 +59,18 @@ _URL_DATES = (
 
 
 def from_url(url: str | None) -> datetime | None:
-    """The day in the path of a URL (/2021/03/15/, /2021-03-15-oil, /20210315/); host and query are ignored."""
+    """The day in the path of a URL (/2021/03/15/, /2021-03-15-oil, /20210315/); host and query are ignored.
+
+    Of several days in the surest of these forms, such as the two ends of a range, the latest counts.
+    """
     if not url:
         return None
     path = re.sub(r"^[A-Za-z][\w+.\-]*://[^/?#]*", "", url).split("?", 1)[0].split("#", 1)[0]
-    matches = (match for expression in _URL_DATES for match in expression.finditer(path))
-    return next((day for day in (_url_day(*match.groups()) for match in matches) if day is not None), None)
+    for expression in _URL_DATES:
+        days = (_url_day(*match.groups()) for match in expression.finditer(path))
+        if latest := max((day for day in days if day is not None), default=None):
+            return latest
+    return None
 
 
 def _url_day(year: str, month: str, day: str) -> datetime | None:

@@ -169,9 +169,13 @@ def test_result_does_not_depend_on_the_machines_zone() -> None:
         ("201603092.txt", "%Y%m%d", None),
         ("201603092.txt", "%Y%m%d*", utc(2016, 3, 9)),
         ("9999-99-99 2016-03-09", "%Y-%m-%d", utc(2016, 3, 9)),
+        ("t-20160308-20160309.txt", "%Y%m%d", utc(2016, 3, 9)),
+        ("t-20160309-20160308.txt", "%Y%m%d", utc(2016, 3, 9)),
+        ("t-20160309-21010101.txt", "%Y%m%d", utc(2016, 3, 9)),
     ],
 )
 def test_a_pattern_is_found_in_a_path(path: str, pattern: str, moment: datetime | None) -> None:
+    """Of several dates the latest counts: a document is never dated before what it reports."""
     assert timestamps.from_name(path, pattern) == timestamps.Reading(moment)
 
 
@@ -187,6 +191,7 @@ def test_a_pattern_is_found_in_a_path(path: str, pattern: str, moment: datetime 
         ("Feb16.txt", "%b%y", "2016-02"),
         ("2016/12/minutes.txt", "%Y/%m/", "2016-12"),
         ("annual-report-2016.pdf", "%Y", "2016"),
+        ("q3_2019-q1_2020.txt", "q%q_%Y", "2020Q1"),
         ("no-1234-of-2016.pdf", "%Y", "2016"),
         ("2016-13.txt", "%Y-%m", ""),
         ("2016Q5.txt", "%YQ%q", ""),
@@ -212,6 +217,9 @@ def test_a_pattern_without_a_year_or_with_a_gap_is_a_config_error(pattern: str) 
         ("https://example.com/news/2021-03-15-oil", utc(2021, 3, 15)),
         ("https://example.com/20210315/", utc(2021, 3, 15)),
         ("https://example.com/2021/13/15/oil/2021-03-15", utc(2021, 3, 15)),
+        ("https://example.com/2021-03-14-2021-03-15/oil", utc(2021, 3, 15)),
+        ("https://example.com/20210315-20210314", utc(2021, 3, 15)),
+        ("https://example.com/2021/03/15/oil-20211231", utc(2021, 3, 15)),
         ("https://example.com/?next=/2021/03/15/", None),
         ("https://2021-03-15.example.com/oil", None),
         ("https://example.com/item-1202103155", None),
@@ -220,6 +228,7 @@ def test_a_pattern_without_a_year_or_with_a_gap_is_a_config_error(pattern: str) 
     ],
 )
 def test_a_day_in_a_url_is_found(url: str | None, moment: datetime | None) -> None:
+    """Of several days in the surest form the latest counts."""
     assert timestamps.from_url(url) == moment
 
 
