@@ -2,7 +2,8 @@
 
 The separator (comma, tab, semicolon or bar) is the most frequent one of the first line. A quoted cell may have line
 breaks. A row with another number of cells than there are names is a row of the ledger, and reading continues at the
-next line, so that a lost quote costs one row and not the rest of the file.
+next line, so that a lost quote costs one row and not the rest of the file. Rows end as the first line does: in a line
+feed, or in a carriage return alone.
 
 Source: RFC 4180.
 """
@@ -11,8 +12,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections import deque
-from collections.abc import Iterator
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import BinaryIO, NamedTuple, cast
 
@@ -21,7 +22,7 @@ from finpile.documents.document import RawDocument
 from finpile.documents.ledger import Removal
 from finpile.plugins.format import Format
 from finpile.sources.bytes.decoding import UTF8, Undecodable, decode
-from finpile.sources.bytes.streams import BrokenStream, ByteStream, TooLarge
+from finpile.sources.bytes.streams import BrokenStream, ByteStream, TooLarge, blocks_of
 from finpile.sources.readers.accounting import Claim, Lost, Record, Structure
 from finpile.sources.readers.base import removal
 from finpile.sources.readers.records import RECORD_REASONS, TARGETS, field_keys, to_document
@@ -38,10 +39,11 @@ class _Columns(NamedTuple):
     names: tuple[str, ...]
 
     @classmethod
-    def of(cls, header: str) -> _Columns:
+    def of(cls, header: str, *, strict: bool = False) -> _Columns:
+        """Raises: csv.Error if the header is to be `strict` and a quote in it is not closed at the end of a cell."""
         separator = max(_SEPARATORS, key=header.count)
-        cells = next(csv.reader(io.StringIO(header, newline=""), delimiter=separator), [])
-        return cls(separator, tuple(cell.strip() or f"column_{number}" for number, cell in enumerate(cells)))
+        cells = next(csv.reader(io.StringIO(header, newline=""), delimiter=separator, strict=strict), [])
+        return cls(separator, _distinct([cell.strip() for cell in cells]))
 
     def cells(self, row: str) -> list[str] | None:
         """The cells of a row; None if they are not as many as the names, or a quote is not closed."""
@@ -53,12 +55,23 @@ class _Columns(NamedTuple):
         return rows[0] if len(rows) == 1 and len(rows[0]) == len(self.names) else None
 
 
+def _distinct(cells: list[str]) -> tuple[str, ...]:
+    """A name for each column: its own, `column_N` without one, and with `_2`, `_3` if a column before it has that."""
+    names: dict[str, None] = {}
+    own, numbers = set(cells), Counter[str]()
+    for position, cell in enumerate(cells):
+        name = first = cell or f"column_{position}"
+        while name in names or (name != cell and name in own):
+            numbers[first] += 1
+            name = f"{first}_{numbers[first] + 1}"
+        names[name] = None
+    return tuple(names)
+
+
 def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim]:
     """The rows of a file. Locators end in the byte offset of the row, decompressed."""
-    if start := stream.tell():
-        data = stream.read()
-        detail = f"{len(data)} bytes behind damage, without the names of columns"
-        yield Lost(start, start + len(data), removal(source, f"{locator}#{start}", "corrupt_file", detail, data))
+    if stream.tell():
+        yield from _unnamed(stream, locator, source)
         return
     rows = _Rows(cast(ByteStream, stream))
     columns = None
@@ -67,21 +80,32 @@ def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim
         if isinstance(row, TooLarge):
             detail = row.detail(rows.stream.limits)
             yield Lost(start, start + row.num_bytes, removal(source, where, "too_large", detail, row.head))
+            if columns is None:
+                yield from _unnamed(stream, locator, source)
+                return
         elif row.isspace():
             yield Structure(start, start + len(row), "white_space")
         elif columns is None:
-            columns = _Columns.of(_decoded(row, source))
+            row, columns = rows.header(row, source.encoding or UTF8)
             yield Structure(start, start + len(row), "csv_header")
         else:
-            cells = columns.cells(_decoded(row, source))
+            cells = columns.cells(_decoded(row, source.encoding or UTF8))
             row = rows.first_line() if cells is None else row
             yield Record(start, start + len(row), where, row, partial(_record, row, cells, where, source, columns))
 
 
-def _decoded(row: bytes, source: SourceConfig) -> str:
+def _unnamed(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Lost]:
+    """The rest of a file whose first line cannot be read."""
+    start = stream.tell()
+    if data := stream.read():
+        detail = f"{len(data)} bytes behind damage, without the names of columns"
+        yield Lost(start, start + len(data), removal(source, f"{locator}#{start}", "corrupt_file", detail, data))
+
+
+def _decoded(row: bytes, encodings: Sequence[str]) -> str:
     """The row for counting its cells; `_record` refuses what cannot be decoded."""
     try:
-        return decode(row, source.encoding or UTF8)[0]
+        return decode(row, encodings)[0]
     except Undecodable:
         return row.decode("latin-1")
 
@@ -109,6 +133,7 @@ class _Rows:
         self._ahead: deque[bytes | TooLarge] = deque()
         self._parts: list[bytes] = []
         self._broken: BrokenStream | None = None
+        self._has_returns = True  # lines can end in carriage returns alone: not yet known before the header
         self._position = stream.tell()
 
     def read(self) -> Iterator[tuple[int, bytes | TooLarge]]:
@@ -120,6 +145,16 @@ class _Rows:
             yield start, row
         if self._broken is not None:
             raise self._broken
+
+    def header(self, row: bytes, encodings: Sequence[str]) -> tuple[bytes, _Columns]:
+        """The first row, or its first line if a quote is lost in it, and the columns. Further lines end as it does."""
+        try:
+            columns = _Columns.of(_decoded(row, encodings), strict=True)
+        except csv.Error:
+            row = self.first_line()
+            columns = _Columns.of(_decoded(row, encodings))
+        self._has_returns = row.endswith(b"\r")
+        return row, columns
 
     def first_line(self) -> bytes:
         """The first line of the last row; its other lines are read again, as rows of their own."""
@@ -147,16 +182,22 @@ class _Rows:
         if self._broken is not None:
             return None
         try:
-            return next(self._lines, None)
+            line = next(self._lines, None)
         except BrokenStream as broken:  # raised behind the rows before it
             self._broken = broken
             return None
+        if self._has_returns and isinstance(line, bytes):
+            line, *others = line.splitlines(keepends=True)
+            self._ahead.extend(others)
+        return line
 
 
 def _field_names(stream: BinaryIO, record: bytes) -> list[str]:
     """Names of the columns of a file that is not compressed."""
     del record
-    return list(_Columns.of(stream.readline().decode("utf-8-sig", "replace")).names)
+    rows = _Rows(ByteStream(blocks_of(stream, "")))
+    header = next((row for _, row in rows.read() if isinstance(row, TooLarge) or not row.isspace()), b"")
+    return list(rows.header(header, UTF8)[1].names) if isinstance(header, bytes) and header else []
 
 
 FORMAT = Format(

@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 
 from finpile.config import SourceConfig
+from finpile.config.limits import LimitsConfig
 from finpile.documents.document import RawDocument
 from finpile.documents.ledger import Removal
 from finpile.plugins.format import FORMATS
 from finpile.sources import list_inputs, read_file, read_stream
+from finpile.sources.readers.accounting import Account
 
 Items = tuple[list[RawDocument], list[Removal]]
 
@@ -50,6 +52,65 @@ def test_lost_quote_costs_one_line() -> None:
     documents, [row] = read("id,text\n" + "".join(lines))
     assert [document.text for document in documents] == [f"text {number}" for number in range(50) if number != 20]
     assert (row.reason, row.removed_text.decode()) == ("wrong_columns", lines[20])
+
+
+def accounts(data: bytes) -> tuple[list[Any], Account]:
+    found: list[Account] = []
+    source = SourceConfig(name="N", dataset="D", format="csv", paths=("*",))
+    items = list(read_stream(FORMATS.get("csv"), io.BytesIO(data), "a.csv", source, found.append))
+    return items, found[0]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\r\r\n"])
+def test_rows_end_as_the_first_line_does(end: str) -> None:
+    """Line ends change neither rows nor their cells, and the header takes no row's bytes."""
+    data = end.join(["\ufeffid,text", "1,old", '2,"two\rlines"', "3,", ""]).encode()
+    items, account = accounts(data)
+    documents, [row] = split(items)
+    assert [(document.text, document.meta) for document in documents] == [
+        ("old", {"id": "1"}),
+        ("two\rlines", {"id": "2"}),
+    ]
+    assert row.removed_text.strip() == b"3,"
+    assert [document.locator for document in documents] == [f"a.csv#{data.index(start)}" for start in (b"1,", b"2,")]
+    assert account.structure["csv_header"] <= len(b"\xef\xbb\xbfid,text\r\n") and account.balance() == 0
+
+
+def test_a_carriage_return_within_a_line_does_not_end_a_row_of_other_files() -> None:
+    """A row is a document of all its text, or a row of the ledger with all its bytes."""
+    [document], [row] = read(b"id,text\n1,cut\rhere\n2,whole\n")
+    assert (document.text, row.reason, row.removed_text) == ("whole", "wrong_columns", b"1,cut\rhere\n")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r"])
+@pytest.mark.parametrize("rest", ["", '4,a 5" pipe'])
+def test_lost_quote_in_the_first_line_costs_no_row(end: str, rest: str) -> None:
+    """Each row is a document or a row of the ledger; the header is one line."""
+    lines = ['id,"text', "1,one", "2,two", *([rest] if rest else [])]
+    items, account = accounts(end.join([*lines, ""]).encode())
+    texts = [item.text if isinstance(item, RawDocument) else item.removed_text.decode() for item in items]
+    assert texts[:2] == ["one", "two"] and ("pipe" in "".join(texts)) == bool(rest)
+    assert account.structure == {"csv_header": len(lines[0]) + 1} and account.balance() == 0
+
+
+def test_rows_behind_a_first_line_that_is_too_large_are_in_the_ledger() -> None:
+    data = b"id," + b"x" * (1 << 21) + b"\n1,one\n2,two\n"
+    documents, rows = read(data, limits=LimitsConfig(record="1 MiB"))
+    assert documents == [] and [row.reason for row in rows] == ["too_large", "corrupt_file"]
+    assert rows[1].removed_text == b"1,one\n2,two\n"
+
+
+def test_columns_of_one_name_are_numbered() -> None:
+    """Every cell is in the document: the first column has the name, in whatever order names repeat."""
+    [document], [] = read("id,text, text,,text_2,text,column_3\n1,a,b,c,d,e,f\n")
+    assert document.text == "a"
+    assert document.meta == {"id": "1", "text_3": "b", "column_3_2": "c", "text_2": "d", "text_4": "e", "column_3": "f"}
+
+
+@pytest.mark.parametrize("header", [b"date,body,body\n", b"\r\ndate,body,body\r\n", b"date,body,body\r2021,x,y\r"])
+def test_names_for_messages_are_those_of_the_columns(header: bytes) -> None:
+    names_of = FORMATS.get("csv").field_names
+    assert names_of is not None and names_of(io.BytesIO(header), b"") == ["date", "body", "body_2"]
 
 
 def test_rows_without_text_of_other_width_or_encoding_are_in_the_ledger() -> None:
