@@ -18,7 +18,7 @@ from finpile.errors import IntegrityError
 from finpile.output.layout import FACTS, TABLES, Layout
 from finpile.output.manifest import is_unaltered, read_manifest, remedy
 from finpile.output.published_files import PublishedFile, PublishedFiles, unlisted_files
-from finpile.output.snapshots import numbers, read_copies
+from finpile.output.snapshots import read_copies
 from finpile.plugins import stages
 
 #: Names that one pass over the locators looks for.
@@ -96,10 +96,11 @@ def document_history(out: str, name: str) -> DocumentHistory:
     Raises: InputError if there is no such document, or more than one; IntegrityError if a damaged file may have it.
     """
     layout = Layout(out)
-    files, warnings = _files(layout)
+    manifest, warnings = _manifest(layout)  # once: meanwhile, another snapshot may become the current one
+    files = _files(layout, manifest)
     found = _of_prefix(files, name) if is_prefix(name) else None
     if found is None or not found[2]:
-        found = _of_prefix(files, find_ids(out, [name])[name])
+        found = _of_prefix(files, _ids_in(out, files, [name])[name])
     documents, removed, locators = found
     damage = [*warnings, *sorted((*documents.damage, *removed.damage))]
     if not locators and damage:
@@ -108,9 +109,9 @@ def document_history(out: str, name: str) -> DocumentHistory:
     removals = sorted((row for row in removed.rows if row["id"] == identifier), key=_place)
     copies = tuple(row for row in removed.rows if row["duplicate_of"] == identifier)
     document = documents.rows[0] if documents.rows else None
-    if document is not None and numbers(layout):
+    if document is not None and manifest is not None:
         try:
-            known = read_copies(layout, read_manifest(layout))
+            known = read_copies(layout, manifest)
         except IntegrityError as error:
             if not warnings:
                 raise
@@ -118,7 +119,7 @@ def document_history(out: str, name: str) -> DocumentHistory:
         else:
             counted = known.filter(pc.equal(known["id"], identifier))["num_copies"].to_pylist()
             document = {**document, "num_copies": (*counted, document["num_copies"])[0]}
-    facts = _facts(layout, identifier)
+    facts = _facts(_files(layout, manifest, [FACTS]), identifier)
     damage += facts.damage
     return DocumentHistory(identifier, document, tuple(removals), copies, tuple(facts.rows), tuple(damage))
 
@@ -128,7 +129,13 @@ def find_ids(out: str, names: Collection[str]) -> dict[str, str]:
 
     Raises: InputError for a name of no document, or of several; IntegrityError for a damaged file.
     """
-    files, _ = _files(Layout(out))
+    layout = Layout(out)
+    manifest, _ = _manifest(layout)
+    return _ids_in(out, _files(layout, manifest), names)
+
+
+def _ids_in(out: str, files: Collection[PublishedFile], names: Collection[str]) -> dict[str, str]:
+    """As `find_ids`, of these files."""
     found: dict[str, dict[str, str]] = {name: {} for name in names if not is_id(name)}
     others = sorted(found)
     for start in range(0, len(others), _NAMES_AT_ONCE):
@@ -177,19 +184,23 @@ def _place(row: Mapping[str, Any]) -> tuple[int, bool, int]:
     return (stages.names().index(row["stage"]), row["start"] is None, row["start"] or 0)
 
 
-def _files(layout: Layout, folders: Iterable[str] = TABLES) -> tuple[list[PublishedFile], list[str]]:
-    """The files of documents and ledger of the current snapshot, and what is wrong with the manifest."""
+def _manifest(layout: Layout) -> tuple[dict[str, Any] | None, list[str]]:
+    """The manifest of the current snapshot, altered or not, None if it is missing, and what is wrong with it."""
     if storage.is_file(layout.manifest):
         manifest = read_manifest(layout)
-        altered = [] if is_unaltered(manifest) else [f"manifest.json is altered: {remedy(layout)}"]
-        return PublishedFiles(layout, manifest).below(*folders), altered
-    missing = f"manifest.json is missing: the build is not finished, or damaged: {remedy(layout)}"
-    return unlisted_files(layout, *folders), [missing]
+        return manifest, [] if is_unaltered(manifest) else [f"manifest.json is altered: {remedy(layout)}"]
+    return None, [f"manifest.json is missing: the build is not finished, or damaged: {remedy(layout)}"]
 
 
-def _facts(layout: Layout, identifier: str) -> _Search:
+def _files(layout: Layout, manifest: Mapping[str, Any] | None, folders: Iterable[str] = TABLES) -> list[PublishedFile]:
+    """The files of documents and ledger that a manifest lists; without one, those that are there."""
+    if manifest is None:
+        return unlisted_files(layout, *folders)
+    return PublishedFiles(layout, manifest).below(*folders)
+
+
+def _facts(files: Iterable[PublishedFile], identifier: str) -> _Search:
     """The facts of a document."""
-    files, _ = _files(layout, [FACTS])
     found = _Search(files, _Match(("id",), lambda group: pc.equal(group["id"], identifier)))
     found.rows = [{**row, "dimensions": dict(row["dimensions"])} for row in found.rows]
     return found

@@ -17,6 +17,7 @@ from finpile_pipelines.snapshots.append import append
 
 from finpile.config import load_config
 from finpile.errors import ConfigError, InputError
+from finpile.history import document
 from finpile.output.layout import Layout
 from finpile.output.manifest import published
 from finpile.output.snapshots import load_snapshot
@@ -124,6 +125,30 @@ def appended(tmp_path: Path, write_corpus: Callable[..., Path]) -> tuple[Path, P
     write_batch(tmp_path, "1", days[3])
     append(load_config(config), str(out), Engine())
     return config, out
+
+
+def test_a_history_is_of_one_snapshot(appended: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A document has one copy more than are listed, even if an append ends after its id is found."""
+    config, out = appended
+    story = {"text": "Gold fell 1 percent on Tuesday, its third loss in a week.", "timestamp": "2021-01-02"}
+    write_batch(config.parent, "2", [("News", story), ("News", story)])
+    append(load_config(config), str(out), Engine())
+    (row,) = [row for row in ledger_of(out) if row["removed_text"] == story["text"].encode()]
+    the_one = document.the_one
+
+    def append_more(*words: Any) -> str:
+        number = len(list((out / "snapshots").glob("00000?.json")))
+        write_batch(config.parent, f"{number + 1}", [("Web", story)])
+        append(load_config(config), str(out), Engine())
+        return the_one(*words)
+
+    monkeypatch.setattr(document, "the_one", append_more)
+    history = document.document_history(str(out), row["duplicate_of"])
+    assert history.document is not None
+    assert (history.document["num_copies"], len(history.copies)) == (2, 1)
+    history = document.document_history(str(out), history.document["locator"])
+    assert history.document is not None
+    assert (history.document["num_copies"], len(history.copies)) == (3, 2)
 
 
 def test_what_cannot_be_appended_is_refused(appended: tuple[Path, Path], write_corpus: Callable[..., Path]) -> None:
