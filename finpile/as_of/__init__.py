@@ -12,11 +12,20 @@ Decision: docs/decisions/0059-as-of-is-a-filter.md.
 """
 
 from finpile.as_of.cut import Cut, check_causal
-from finpile.as_of.documents import count_again, must_decide, rows_of_day, takedowns_of_day, write_cut, write_takedowns
+from finpile.as_of.documents import (
+    check_day,
+    count_again,
+    must_decide,
+    rows_of_day,
+    takedowns_of_day,
+    write_cut,
+    write_takedowns,
+)
 
 __all__ = [
     "Cut",
     "check_causal",
+    "check_day",
     "count_again",
     "must_decide",
     "rows_of_day",

@@ -45,14 +45,21 @@ def must_decide(source: Layout, manifest: Mapping[str, Any], cut: Cut) -> bool:
     return bool(undated and later if is_one else undated & later)
 
 
+def check_day(source: Layout, manifest: Mapping[str, Any], cut: Cut) -> None:
+    """Raises: InputError if no published document is of the day or before."""
+    files = PublishedFiles(source, manifest).below("documents")
+    if not any(cut.has(file.pages(["timestamp"])["timestamp"]).any() for file in files):
+        raise InputError(f"{source.root}: no document is from {cut.day} or before: name a later day")
+
+
 def write_cut(source: Layout, target: Layout, manifest: Mapping[str, Any], cut: Cut) -> dict[str, dict[str, Any]]:
     """Writes `documents/` and `removed/` of the corpus as of a day; returns the counts of the stages up to `split`.
 
     Files keep their names, and those without a row are left out. One file is in memory at a time, and the spans of the
     ledger.
 
-    Raises: InputError if no document is from that day or before; IntegrityError if a row of the ledger names a document
-    that is not: then a decision depended on a later one; IntegrityError for a file that is not as it was written.
+    Raises: IntegrityError if a row of the ledger names a document that is not from that day or before: then a decision
+    depended on a later one; IntegrityError for a file that is not as it was written.
     """
     files = PublishedFiles(source, manifest)
     ledger, texts = Ledger(), Texts(manifest)
@@ -81,8 +88,6 @@ def write_cut(source: Layout, target: Layout, manifest: Mapping[str, Any], cut: 
             facts = None if of_file is None else of_file.stored()
             facts = None if facts is None else facts.filter(pc.is_in(facts["id"], rows["id"].combine_chunks()))
             documents.append(count_documents(target.root, path, rows, facts))
-    if not documents:
-        raise InputError(f"{source.root}: no document is from {cut.day} or before: name a later day")
     if ledger.missing(texts.ids):
         raise IntegrityError(
             f"{source.root}: a document up to {cut.day} was removed in favour of {ledger.missing(texts.ids)}, which is "

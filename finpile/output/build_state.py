@@ -7,14 +7,17 @@ the manifest of the previous build remains until then. A folder without `.work` 
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 from finpile import storage
 from finpile.output.layout import Layout
 
 _RUNNING, _WHOLE = "running", "whole"
+_AS_OF = re.compile(r".* as of (\d{4}-\d\d-\d\d)", re.DOTALL)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,6 +30,12 @@ class BuildState:
     """The paths of the sources: absolute paths or URLs, with their patterns."""
     is_whole: bool
 
+    @property
+    def command(self) -> str:
+        """The command that writes this build, without its folder, for a message."""
+        of_day = _AS_OF.fullmatch(self.name)
+        return f"finpile as-of BUILD {of_day[1]}" if of_day else "finpile build CONFIG.yaml"
+
     @classmethod
     def of_config(cls, config: Mapping[str, Any], *, is_whole: bool) -> BuildState:
         """The state of a build with this configuration, given as in a manifest."""
@@ -34,6 +43,11 @@ class BuildState:
         paths = [path for source in config["sources"] for path in source["paths"]]
         located = [path if "://" in path else posixpath.join(root, path) for path in paths]
         return cls(name=config["name"], paths=tuple(located), is_whole=is_whole)
+
+
+def name_as_of(name: str, day: date) -> str:
+    """The name of the corpus as of a day of a build with this name."""
+    return f"{name} as of {day}"
 
 
 def read_state(layout: Layout) -> BuildState | None:

@@ -65,7 +65,7 @@ def read_manifest(layout: Layout, *, through: str = "split") -> dict[str, Any]:
         name = f"the build {state.name!r}" if state.name else "a build"
         raise InputError(
             f"{layout.root} holds no finished build: {name} is running, or was interrupted; the command that began it "
-            f"ends it: finpile build CONFIG.yaml -o {layout.root}"
+            f"ends it: {state.command} -o {layout.root}"
         )
     try:
         manifest: dict[str, Any] = storage.read_json(layout.manifest)

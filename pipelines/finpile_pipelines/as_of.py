@@ -16,11 +16,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from finpile.as_of import Cut, check_causal, must_decide, takedowns_of_day, write_cut, write_takedowns
+from finpile.as_of import Cut, check_causal, check_day, must_decide, takedowns_of_day, write_cut, write_takedowns
 from finpile.config import CorpusConfig, from_dict
 from finpile.counts.published import files_of
 from finpile.errors import ConfigError
 from finpile.output import stage_record
+from finpile.output.build_state import name_as_of
 from finpile.output.layout import Layout
 from finpile.output.lock import hold
 from finpile.output.manifest import CERTIFICATE, find_damage, load_manifest, remedy
@@ -110,9 +111,11 @@ class _Day:
         if wrong := find_damage(whole, manifest, ("documents", "facts", "removed")):
             raise ConfigError(f"{whole.root}: {wrong[0]}: {remedy(whole)}")
         config = from_dict(manifest["config"])
-        config = with_changes(config, name=f"{config.name} as of {cut.day}")
+        config = with_changes(config, name=name_as_of(config.name, cut.day))
         names = _names(whole, manifest, until)
         again = DayStages.of(whole, manifest, cut) if must_decide(whole, manifest, cut) else None
+        if again is None:
+            check_day(whole, manifest, cut)
         running = names if again else names[names.index(DEDUPLICATED) + 1 :]
         table = {name: load(name) for name in running} | (again.table if again else {})
         takedowns = takedowns_of_day(whole, manifest, cut)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, timedelta
@@ -18,14 +19,15 @@ from finpile_cli.main import finpile
 from finpile_pipelines.as_of import as_of
 from finpile_pipelines.build import build
 from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.stage_runner import StageEvent
 
 from finpile import storage
 from finpile.as_of import Cut, check_causal
 from finpile.config import load_config
 from finpile.documents.document import PUBLISHED_SCHEMA, document_id
 from finpile.errors import ConfigError, InputError
-from finpile.output.layout import read_published
-from finpile.output.manifest import CHECKSUM, checksum_of
+from finpile.output.layout import Layout, read_published
+from finpile.output.manifest import CHECKSUM, checksum_of, load_manifest
 from finpile.output.stage_record import file_record
 from finpile.verify import as_of as as_of_checks
 from finpile.verify import verify
@@ -221,6 +223,25 @@ def test_interrupted_command_goes_on(
     assert set(events) == {"accepted", "found"}
 
 
+def test_an_unfinished_corpus_names_the_command_that_ends_it(
+    whole: Callable[[str], tuple[Path, list[dict[str, Any]]]], tmp_path: Path
+) -> None:
+    folder, _ = whole("exact")
+
+    def stop(event: StageEvent) -> None:
+        if event.state == "running":
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        as_of(str(folder / "out"), Cut(date(2020, 5, 31)), str(tmp_path), Engine(num_workers=1), listen=stop)
+    with pytest.raises(InputError, match=rf"finpile as-of BUILD 2020-05-31 -o {re.escape(str(tmp_path))}$"):
+        load_manifest(Layout(str(tmp_path)))
+    with pytest.raises(InterruptedError):
+        build(load_config(folder / "corpus.yaml"), str(tmp_path / "build"), Engine(num_workers=1), listen=stop)
+    with pytest.raises(InputError, match=r"finpile build CONFIG\.yaml -o "):
+        load_manifest(Layout(str(tmp_path / "build")))
+
+
 def test_commands_read_a_corpus_as_of_a_day(
     whole: Callable[[str], tuple[Path, list[dict[str, Any]]]], tmp_path: Path
 ) -> None:
@@ -260,5 +281,6 @@ def test_builds_without_a_past_are_refused_with_the_remedy(
         check_causal("OUT", earlier, cut)
     with pytest.raises(InputError, match="no document is from 1999-01-01 or before"):
         as_of(str(folder / "out"), Cut(date(1999, 1, 1)), str(tmp_path / "none"), Engine(num_workers=1))
+    assert not (tmp_path / "none").exists()
     with pytest.raises(ConfigError, match="is the build itself"):
         as_of(str(folder / "out"), cut, str(folder / "out"), Engine(num_workers=1))
