@@ -34,7 +34,7 @@ OUT/.work/build.json                                      whether the manifest d
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import quote, unquote
 
 import pyarrow as pa
@@ -72,6 +72,8 @@ class Layout:
     """Paths below one output folder (a local path or an fsspec URL), all of them absolute."""
 
     root: str
+    is_kept: bool = field(default=False, compare=False)
+    """Whether its work folders are those of a published build or snapshot (`WorkFile.is_kept`)."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "root", storage.absolute(self.root))
@@ -193,7 +195,7 @@ class Layout:
 
     def work(self, stage: str) -> WorkFolder:
         """The record of a stage, and the folders of the files that its runs pass to later stages."""
-        return WorkFolder(self._in_work(stage))
+        return WorkFolder(self._in_work(stage), self.is_kept)
 
     def _in_work(self, name: str) -> str:
         return storage.join(self.root, ".work", name)

@@ -19,7 +19,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO, Any, cast
 
 import pyarrow as pa
@@ -32,6 +32,12 @@ _MARK = b"\nFINPILE-CRC32 "
 #: The mark, eight hex digits, a newline.
 SEAL_BYTES = len(_MARK) + 9
 _BLOCK_BYTES = 1 << 20
+_RUNS_AGAIN = "run the same command again: the stage that wrote the file runs again"
+_KEPT_REMEDY = (
+    "it is of a published build or snapshot, whose stages do not run again: restore it from a copy, or build the "
+    "corpus again with `finpile build CONFIG.yaml -o OUT --fresh`, which asks for --takedowns-to FILE if documents "
+    "were taken down"
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,6 +54,8 @@ class WorkFile:
     """A file of a work folder. It is pickled for the workers."""
 
     url: str
+    is_kept: bool = field(default=False, compare=False)
+    """Whether it is of a published build or snapshot, of which no stage runs again."""
 
     def __str__(self) -> str:
         return self.url
@@ -67,11 +75,15 @@ class WorkFile:
         data = read_buffer(self.url)
         size = data.size - SEAL_BYTES
         if size < 0 or data.slice(size).to_pybytes() != _seal(zlib.crc32(data.slice(0, size))):
-            raise IntegrityError(
-                f"{self.url} is damaged: it does not have the checksum that it was written with; run the same command "
-                "again: the stage that wrote the file runs again"
-            )
+            raise self.damage()
         return data.slice(0, size)
+
+    def damage(self) -> IntegrityError:
+        """The error for a file that is not as it was written."""
+        remedy = _KEPT_REMEDY if self.is_kept else _RUNS_AGAIN
+        return IntegrityError(
+            f"{self.url} is damaged: it does not have the checksum that it was written with; {remedy}"
+        )
 
     @property
     def name(self) -> str:
@@ -95,6 +107,8 @@ class WorkFolder:
     """A folder of work files and of no others. It is pickled for the workers."""
 
     url: str
+    is_kept: bool = field(default=False, compare=False)
+    """As that of its files."""
 
     def __str__(self) -> str:
         return self.url
@@ -105,11 +119,11 @@ class WorkFolder:
 
     def __truediv__(self, name: str) -> WorkFolder:
         """The folder of that name in this one."""
-        return WorkFolder(storage.join(self.url, name))
+        return WorkFolder(storage.join(self.url, name), self.is_kept)
 
     def file(self, *names: str) -> WorkFile:
         """The file `folder/name/...`."""
-        return WorkFile(storage.join(self.url, *names))
+        return WorkFile(storage.join(self.url, *names), self.is_kept)
 
     def names(self) -> list[str]:
         """The paths of all files, sorted, relative to this folder; none if there is no such folder."""

@@ -52,7 +52,7 @@ def read_batches(
         if np.searchsorted(rows, first) < np.searchsorted(rows, first + num_rows):
             data = _range(file.url, start, size)
             if zlib.crc32(data) != crc32:
-                raise IntegrityError(f"{file} is damaged: build the corpus again with `finpile build --fresh`")
+                raise file.damage()
             yield first, pa.ipc.read_record_batch(data, schema)
         first += num_rows
 

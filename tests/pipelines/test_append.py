@@ -16,7 +16,7 @@ from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.snapshots.append import append
 
 from finpile.config import load_config
-from finpile.errors import ConfigError, InputError
+from finpile.errors import ConfigError, FinpileError, InputError
 from finpile.history import document
 from finpile.output.layout import Layout
 from finpile.output.manifest import published
@@ -180,6 +180,34 @@ def test_a_fresh_build_has_no_snapshots(appended: tuple[Path, Path]) -> None:
     assert documents_of(out).equals(documents)
     assert not (out / "snapshots").exists()
     assert failed(out) == []
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [".work/clean/*/documents/*", ".work/snapshots/000001/.work/*/**/decisions/*"],
+    ids=["clean", "decisions"],
+)
+def test_damaged_work_files_of_a_published_snapshot_have_remedies_that_work(
+    appended: tuple[Path, Path], pattern: str
+) -> None:
+    """The same command fails again; a copy of the files, or a fresh build, ends that."""
+    config, out = appended
+    whole = {path: path.read_bytes() for path in out.glob(pattern)}
+    assert whole
+    write_batch(config.parent, "2", make_days(5, 4)[4])
+    for path, data in whole.items():
+        path.write_bytes(data[:-1] + b"x")
+    for _ in range(2):
+        with pytest.raises(FinpileError, match=r"is damaged: .+ restore it from a copy, or .+ --fresh`") as raised:
+            append(load_config(config), str(out), Engine())
+        assert "run the same command again" not in str(raised.value)
+        assert any(str(path) in str(raised.value) for path in whole)
+    copy = Path(shutil.copytree(out, config.parent / "copy"))
+    for path, data in whole.items():
+        (copy / path.relative_to(out)).write_bytes(data)
+    append(load_config(config), str(copy), Engine())
+    build(load_config(config), str(out), Engine(), until="split", fresh=True)
+    assert_same_corpus(copy, out)
 
 
 def test_verify_finds_altered_files_of_earlier_snapshots(appended: tuple[Path, Path]) -> None:

@@ -79,7 +79,7 @@ class Base:
     @property
     def work(self) -> Layout:
         """Where the snapshot left its decisions."""
-        return self.layout.snapshot_work(self.number)
+        return _works(self.layout, self.manifest)[-1]
 
     def counts(self, stage: str) -> Mapping[str, Any]:
         found: Mapping[str, Any] = next(one["counts"] for one in self.manifest["stages"] if one["stage"] == stage)
@@ -117,7 +117,8 @@ def clean_shards(layout: Layout, manifest: Mapping[str, Any]) -> tuple[ShardRef,
 
 def _works(layout: Layout, manifest: Mapping[str, Any]) -> list[Layout]:
     """Where the build and each snapshot up to this one were made."""
-    return [layout.snapshot_work(snapshot) for snapshot in range(number_of(manifest) + 1)]
+    works = (layout.snapshot_work(snapshot) for snapshot in range(number_of(manifest) + 1))
+    return [replace(work, is_kept=True) for work in works]
 
 
 def _files(works: list[Layout]) -> tuple[tuple[FileIdentity, ...], ...]:
