@@ -15,6 +15,7 @@ import operator
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from fnmatch import fnmatchcase
 from typing import Any
@@ -23,7 +24,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from finpile.documents.document import DOCUMENT_SCHEMA
 from finpile.documents.fields import find_value
+from finpile.documents.ledger import LEDGER_SCHEMA
 from finpile.errors import ConfigError, nearest
 
 _META = "meta"
@@ -31,6 +34,13 @@ _TIMESTAMP = "timestamp"
 _CONDITION = re.compile(r"(?P<column>[^=<>!]+)(?P<sign>!=|<=|>=|=|<|>)(?P<value>.*)", re.DOTALL)
 #: A year, month, day or moment of UTC.
 _MOMENT = re.compile(r"\d{4}(-\d\d(-\d\d([ T]\d\d(:\d\d(:\d\dZ?)?)?)?)?)?", re.ASCII)
+#: The first moment, of which a shorter one has the end.
+_FIRST_MOMENT = "0001-01-01 00:00:00"
+#: The columns of numbers; `bytes` are counted.
+_NUMBERS = {
+    "bytes",
+    *(field.name for schema in (DOCUMENT_SCHEMA, LEDGER_SCHEMA) for field in schema if pa.types.is_integer(field.type)),
+}
 _EQUAL: Mapping[str, Callable[[Any, Any], bool]] = {"=": operator.eq, "!=": operator.ne}
 _ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
@@ -52,7 +62,7 @@ class Condition:
     def parse(cls, text: str, what: str = "--where") -> Condition:
         """The condition of a text.
 
-        Raises: ConfigError.
+        Raises: ConfigError if it is none, or nothing can be before or after its value.
 
         >>> Condition.parse("meta.cik=123")
         Condition(column='meta.cik', sign='=', value='123')
@@ -64,8 +74,8 @@ class Condition:
                 "in place of ="
             )
         condition = cls(**found.groupdict())
-        if condition.column == _TIMESTAMP and condition.sign in _ORDER and not _MOMENT.fullmatch(condition.value):
-            raise ConfigError(f"{what} is {text!r}: expected a day or moment of UTC, such as timestamp<=2021-03-31")
+        if expected := condition._expected():
+            raise ConfigError(f"{what} is {text!r}: expected {expected}")
         return condition
 
     @property
@@ -91,6 +101,16 @@ class Condition:
     def _key(self) -> str:
         return self.column.removeprefix(f"{_META}.") if self.column.startswith(f"{_META}.") else ""
 
+    def _expected(self) -> str | None:
+        """What is expected in place of the value, for a message; None if it can be one."""
+        is_order = self.sign in _ORDER
+        if self.column == _TIMESTAMP:
+            is_moment = _is_moment(self.value) if is_order or _MOMENT.fullmatch(self.value) else True
+            return None if is_moment else "a day or moment of UTC, such as timestamp<=2021-03-31"
+        if is_order and self.column in _NUMBERS and _number(self.value) is None:
+            return f"a number, such as {self.column}{self.sign}3"
+        return f"a value after {self.sign}" if is_order and not self.value else None
+
     def _is_fulfilled(self, value: str) -> bool:
         if self.sign in _EQUAL:
             return fnmatchcase(value, self.value) == (self.sign == "=")
@@ -112,6 +132,17 @@ def check_columns(conditions: Iterable[Condition], known: Collection[str], what:
     for condition in conditions:
         if condition.stored not in known:
             raise ConfigError(f"{what}: {condition.column!r} is not known{nearest(condition.column, known)}")
+
+
+def _is_moment(text: str) -> bool:
+    """Whether a text is a year, month, day or moment that there is."""
+    if not _MOMENT.fullmatch(text):
+        return False
+    try:
+        datetime.fromisoformat(text.removesuffix("Z").replace("T", " ") + _FIRST_MOMENT[len(text.removesuffix("Z")) :])
+    except ValueError:
+        return False
+    return True
 
 
 def _texts(values: pa.ChunkedArray) -> list[str | None]:

@@ -120,6 +120,26 @@ def test_what_is_no_condition_is_refused(text: str) -> None:
         Condition.parse(text)
 
 
+@pytest.mark.parametrize("sign", sorted(SIGNS))
+def test_a_value_to_which_nothing_compares_is_refused(sign: str) -> None:
+    """An empty one, a text for a number, and a moment that there is not; only equality has an empty pattern."""
+    for column in ("locator", "meta.cik", "title"):
+        with pytest.raises(ConfigError, match=f"expected a value after {sign}$"):
+            Condition.parse(f"{column}{sign}")
+        Condition.parse(f"{column}=")
+        Condition.parse(f"{column}{sign}abc")
+    for column in ("num_copies", "bytes", "start", "end", "duplicate_offset"):
+        for value in ("abc", "", "nan", "2021-01"):
+            with pytest.raises(ConfigError, match=f"expected a number, such as {column}{sign}3"):
+                Condition.parse(f"{column}{sign}{value}")
+    for value in ("2021-02-30", "2021-13", "0000", "2021-02-29 10", "2021-02-28T25", "2021-02-28 23:59:61Z"):
+        for one in (sign, "=", "!="):
+            with pytest.raises(ConfigError, match="expected a day or moment of UTC"):
+                Condition.parse(f"timestamp{one}{value}")
+    for value in ("2020-02-29", "2021", "2021-12", "2021-02-28T23", "2021-02-28 23:59:59Z"):
+        Condition.parse(f"timestamp{sign}{value}")
+
+
 def test_columns_are_known_before_rows_are_read() -> None:
     check_columns([Condition.parse("meta.any=1"), Condition.parse("url=x")], {"meta", "url"})
     with pytest.raises(ConfigError, match="'ulr' is not known; did you mean `url`"):
