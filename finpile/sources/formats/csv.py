@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import BinaryIO, NamedTuple, cast
@@ -25,7 +25,7 @@ from finpile.sources.bytes.decoding import UTF8, Undecodable, decode
 from finpile.sources.bytes.streams import BrokenStream, ByteStream, TooLarge, blocks_of
 from finpile.sources.readers.accounting import Claim, Lost, Record, Structure
 from finpile.sources.readers.base import removal
-from finpile.sources.readers.records import RECORD_REASONS, TARGETS, field_keys, to_document
+from finpile.sources.readers.records import RECORD_REASONS, TARGETS, distinct_names, field_keys, to_document
 
 _SEPARATORS = ",\t;|"
 #: Lines and bytes of the longest row; a quote that is not closed within them is taken for damage.
@@ -43,7 +43,7 @@ class _Columns(NamedTuple):
         """Raises: csv.Error if the header is to be `strict` and a quote in it is not closed at the end of a cell."""
         separator = max(_SEPARATORS, key=header.count)
         cells = next(csv.reader(io.StringIO(header, newline=""), delimiter=separator, strict=strict), [])
-        return cls(separator, _distinct([cell.strip() for cell in cells]))
+        return cls(separator, distinct_names([cell.strip() for cell in cells]))
 
     def cells(self, row: str) -> list[str] | None:
         """The cells of a row; None if they are not as many as the names, or a quote is not closed."""
@@ -53,19 +53,6 @@ class _Columns(NamedTuple):
         except csv.Error:
             return None
         return rows[0] if len(rows) == 1 and len(rows[0]) == len(self.names) else None
-
-
-def _distinct(cells: list[str]) -> tuple[str, ...]:
-    """A name for each column: its own, `column_N` without one, and with `_2`, `_3` if a column before it has that."""
-    names: dict[str, None] = {}
-    own, numbers = set(cells), Counter[str]()
-    for position, cell in enumerate(cells):
-        name = first = cell or f"column_{position}"
-        while name in names or (name != cell and name in own):
-            numbers[first] += 1
-            name = f"{first}_{numbers[first] + 1}"
-        names[name] = None
-    return tuple(names)
 
 
 def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim]:

@@ -23,7 +23,7 @@ from finpile.plugins.format import Format
 from finpile.sources.bytes.streams import BLOCK_BYTES, BrokenStream
 from finpile.sources.readers.accounting import Claim, Content, Lost, Record, Structure
 from finpile.sources.readers.base import removal
-from finpile.sources.readers.records import META, RECORD_REASONS, TARGETS, field_keys, to_document
+from finpile.sources.readers.records import META, RECORD_REASONS, TARGETS, distinct_names, field_keys, to_document
 
 _BATCH_ROWS = 1024
 #: What a row costs beside its text.
@@ -205,11 +205,14 @@ class _Rows:
             passed += batch.num_rows
             if known == batch.num_rows:
                 continue
+            names: Sequence[str] = batch.schema.names
+            if len(set(names)) < len(names):
+                names = distinct_names(names)
             values = [_values(column) for column in batch.slice(known).columns]
             for cells in zip(*values, strict=True):
                 ordinal = self._first_row + self._num_read
                 self._num_read += 1
-                yield ordinal, dict(zip(batch.schema.names, cells, strict=True))
+                yield ordinal, dict(zip(names, cells, strict=True))
 
     def _leave_out(self, error: Exception) -> bool:
         """Notes the columns that cannot be read; whether rows can be read without them."""

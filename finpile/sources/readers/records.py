@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import date, time
 from typing import Any
@@ -39,6 +41,19 @@ _MAX_WRITTEN = 1000
 def field_keys(source: SourceConfig) -> dict[str, str]:
     """Which input key each field of a document is read from."""
     return {target: source.fields.get(target, target) for target in TARGETS}
+
+
+def distinct_names(cells: Sequence[str]) -> tuple[str, ...]:
+    """A name for each column of a table: its own, `column_N` without one; with `_2`, `_3` if one before it has that."""
+    names: dict[str, None] = {}
+    own, numbers = set(cells), Counter[str]()
+    for position, cell in enumerate(cells):
+        name = first = cell or f"column_{position}"
+        while name in names or (name != cell and name in own):
+            numbers[first] += 1
+            name = f"{first}_{numbers[first] + 1}"
+        names[name] = None
+    return tuple(names)
 
 
 def to_document(

@@ -284,6 +284,14 @@ def test_a_parquet_file_without_the_text_column_is_one_row(tmp_path: Path) -> No
     assert documents == [] and row.reason == "no_text" and "columns: body" in row.detail
 
 
+def test_parquet_columns_of_one_name_are_numbered(tmp_path: Path) -> None:
+    """Every value is in the document: the first column has the name."""
+    columns = [pa.array([value]) for value in ("a", "b", 1, 2)]
+    pq.write_table(pa.Table.from_arrays(columns, ["text", "text", "k", "k"]), tmp_path / "a.parquet")
+    [document], [] = read_folder(tmp_path, source("parquet"))
+    assert (document.text, document.meta) == ("a", {"text_2": "b", "k": 1, "k_2": 2})
+
+
 def test_a_broken_parquet_file_is_a_row(tmp_path: Path) -> None:
     write_table(tmp_path / "whole.parquet", {"text": ["x" * 100, "y"]})
     whole = (tmp_path / "whole.parquet").read_bytes()
