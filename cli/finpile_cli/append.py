@@ -7,7 +7,9 @@ from typing import Any
 
 import click
 
-from finpile.output.manifest import counts_by_stage
+from finpile.output.layout import Layout
+from finpile.output.manifest import counts_by_stage, load_manifest
+from finpile.output.snapshots import number_of
 from finpile_cli.build import load, stage_lines
 from finpile_cli.console import Console, json_option
 from finpile_cli.display import Display
@@ -36,17 +38,18 @@ def append_command(out: str, config: str, root: str | None, placement: Placement
 
     display = Display(console)
     engine = placement.engine(display)
+    before = number_of(load_manifest(Layout(out)))
     with display:
         manifest = append(parsed, out, engine, listen=stage_lines(display, f"appending to {out}"))
-    _close(console, manifest, out, display.num_run)
+    _close(console, manifest, out, display.num_run, is_new=number_of(manifest) != before)
 
 
-def _close(console: Console, manifest: Mapping[str, Any], out: str, num_run: int) -> None:
-    """Prints what the snapshot has."""
+def _close(console: Console, manifest: Mapping[str, Any], out: str, num_run: int, *, is_new: bool) -> None:
+    """Prints what the snapshot has; without a stage that ran, it can be new too: an interrupted run had made it."""
     facts = manifest.get("snapshot", {"number": 0, "added": [], "rewritten": {}})
     documents = sum(row["documents"] for row in counts_by_stage(manifest)["split"]["documents"])
     number, added, rewritten = facts["number"], facts["added"], facts["rewritten"]
-    if num_run:
+    if is_new:
         console.line(
             f"snapshot {number}: {documents:,} documents; {len(added)} files added, {len(rewritten)} rewritten"
         )
@@ -60,7 +63,7 @@ def _close(console: Console, manifest: Mapping[str, Any], out: str, num_run: int
             "snapshot": number,
             "stages_run": num_run,
             "documents": documents,
-            "added": added if num_run else [],
-            "rewritten": rewritten if num_run else {},
+            "added": added if is_new else [],
+            "rewritten": rewritten if is_new else {},
         }
     )

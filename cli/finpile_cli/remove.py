@@ -13,7 +13,8 @@ from finpile.documents.split import TRAIN
 from finpile.errors import ConfigError, InputError
 from finpile.history.document import find_ids
 from finpile.output.layout import Layout
-from finpile.output.manifest import counts_by_stage
+from finpile.output.manifest import counts_by_stage, load_manifest
+from finpile.output.snapshots import number_of
 from finpile.output.takedowns import Wanted
 from finpile_cli.build import stage_lines
 from finpile_cli.console import Console, json_option
@@ -79,9 +80,10 @@ def remove_command(
     if dry_run or why is None:
         _print_preview(console, preview(out, wanted, engine), out, runs)
         return
+    before = number_of(load_manifest(Layout(out)))
     with display:
         manifest = remove(out, wanted, why, engine, listen=stage_lines(display, f"removing from {out}"))
-    _close(console, manifest, out, runs, display.num_run)
+    _close(console, manifest, out, runs, is_new=number_of(manifest) != before)
 
 
 def _wanted(
@@ -107,11 +109,11 @@ def _wanted(
     return Wanted(ids=None if found is None else frozenset(found), dataset=dataset, source=source, where=conditions)
 
 
-def _close(console: Console, manifest: Mapping[str, Any], out: str, runs: Sequence[str], num_run: int) -> None:
+def _close(console: Console, manifest: Mapping[str, Any], out: str, runs: Sequence[str], *, is_new: bool) -> None:
     """Prints what the snapshot has."""
     documents = sum(row["documents"] for row in counts_by_stage(manifest)["split"]["documents"])
     facts = manifest.get("snapshot", {"number": 0})
-    if not num_run:
+    if not is_new or "taken_down" not in facts:
         console.line(f"all were taken down before: snapshot {facts['number']} with {documents:,} documents stays")
         console.result({"out": out, "snapshot": facts["number"], "documents": documents, "taken_down": 0})
         return

@@ -170,6 +170,10 @@ class Layout:
         """The folder in which a snapshot is made, laid out like OUT; that of number 0 is OUT."""
         return Layout(storage.join(self.snapshots_work, f"{number:06d}")) if number else self
 
+    def snapshot_plan(self, number: int) -> str:
+        """What is to be done to make a snapshot the current one: the moves of files, and the manifest."""
+        return storage.join(self.snapshot_work(number).root, "commit.json")
+
     def snapshot_tokens(self, number: int) -> Layout:
         """The folder with the folder `tokens` of a snapshot; that of number 0 is OUT."""
         return Layout(storage.join(self.snapshots, f"{number:06d}")) if number else self

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from finpile import storage
 from finpile.errors import InputError
 from finpile.output.layout import Layout
-from finpile.output.manifest import SNAPSHOT, damaged_manifest, is_unaltered, load_manifest
+from finpile.output.manifest import CHECKSUM, SNAPSHOT, damaged_manifest, is_unaltered, load_manifest
 from finpile.output.published_files import PublishedFile, PublishedFiles, unlisted_files
 
 #: The number of the build to which the first snapshot was added. Tokenizer, tokens and reports are its.
@@ -74,6 +74,19 @@ def read_snapshot(layout: Layout, number: int) -> dict[str, Any]:
     if not is_whole:
         raise damaged_manifest(layout.snapshot(number), "is altered: its checksum is another")
     return manifest
+
+
+def pending(layout: Layout, manifest: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The manifest of the snapshot after that of `manifest`, if its publication was begun and not ended; None if not.
+
+    Meanwhile some files of both are not at their places.
+    """
+    try:
+        plan = storage.read_json(layout.snapshot_plan(number_of(manifest) + 1))
+        found: Mapping[str, Any] = plan["manifest"]
+        return found if found[SNAPSHOT]["parent"] == manifest[CHECKSUM] else None
+    except (FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError):
+        return None
 
 
 def load_build(layout: Layout, *, through: str) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from finpile import storage
 from finpile.errors import FinpileError
 from finpile.output import stage_record
 from finpile.output.layout import ATTRIBUTES, COMPLIANCE, DELTA, Layout, earlier_place
-from finpile.output.manifest import recorded_files
-from finpile.output.snapshots import number_of, numbers, read_snapshot
+from finpile.output.manifest import SNAPSHOT, recorded_files
+from finpile.output.snapshots import number_of, numbers, pending, read_snapshot
 from finpile.verify.check import Check
 from finpile.verify.output import Output
 
@@ -26,6 +26,8 @@ _OTHER = ("manifest.json", ".work", "index", "explorer", "audit", ATTRIBUTES, CO
 def checks(output: Output) -> list[Check]:
     """Reads every recorded file, those of all snapshots."""
     layout, manifest = output.layout, output.manifest
+    if (begun := pending(layout, manifest)) is not None:
+        return [Check("no snapshot is being published", False, _interrupted(layout, begun))]
     snapshots, unreadable = _snapshots(layout, manifest)
     found = [Check.of("every snapshot has its manifest, unaltered", unreadable, f"{len(snapshots)} snapshots")]
     if unreadable:
@@ -47,6 +49,14 @@ def checks(output: Output) -> list[Check]:
     known = {*recorded, *(f"snapshots/{number:06d}.json" for number in numbers(layout)), *_GROWTH}
     wrong += [f"{name} is not of this build" for name in _others(layout, known)]
     return [*found, Check.of("every file is there, unaltered, and no other", wrong, f"{len(recorded)} files")]
+
+
+def _interrupted(layout: Layout, begun: Mapping[str, Any]) -> str:
+    command = f"remove {layout.root}" if "taken_down" in begun[SNAPSHOT] else f"append {layout.root} CONFIG.yaml"
+    return (
+        f"snapshot {number_of(begun)} is being published, or was interrupted; the command that began it ends it: "
+        f"finpile {command}"
+    )
 
 
 def _snapshots(layout: Layout, current: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 import signal
@@ -11,10 +12,13 @@ from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner
+from finpile_cli.main import finpile
 from finpile_pipelines.build import build
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.snapshots.append import append
 
+from finpile import storage
 from finpile.config import load_config
 from finpile.errors import ConfigError, FinpileError, InputError
 from finpile.history import document
@@ -208,6 +212,41 @@ def test_damaged_work_files_of_a_published_snapshot_have_remedies_that_work(
     append(load_config(config), str(copy), Engine())
     build(load_config(config), str(out), Engine(), until="split", fresh=True)
     assert_same_corpus(copy, out)
+
+
+def test_an_interrupted_publication_is_named_and_its_end_is_told_as_any_other(
+    appended: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By `verify`, and by the same command, after any number of files was moved."""
+    config, out = appended
+    write_batch(config.parent, "2", make_days(5, 4)[4])
+    append_more = ["append", str(out), str(config), "--json"]
+    remove_some = ["remove", str(out), "--source", "News", "--why", "they asked", "--json"]
+    move = storage.move
+    for words, num_moved, shown in ((append_more, 0, f"append {out} CONFIG"), (remove_some, 3, f"remove {out}")):
+        undisturbed = Path(shutil.copytree(out, config.parent / words[0]))
+        result = CliRunner().invoke(finpile, [words[0], str(undisturbed), *words[2:]], catch_exceptions=False)
+        expected = json.loads(result.stdout)
+        moved: list[str] = []
+
+        def move_some(source: str, target: str, moved: list[str] = moved, most: int = num_moved) -> None:
+            if len(moved) == most:
+                raise InterruptedError
+            moved.append(source)
+            move(source, target)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(storage, "move", move_some)
+            assert isinstance(CliRunner().invoke(finpile, words).exception, InterruptedError)
+        (check,) = failed(out)
+        assert check.name == "no snapshot is being published"
+        assert f"snapshot {expected['snapshot']} is being published, or was interrupted" in check.detail
+        assert f"finpile {shown}" in check.detail
+        found = json.loads(CliRunner().invoke(finpile, words, catch_exceptions=False).stdout)
+        assert {**found, "out": "", "stages_run": 0} == {**expected, "out": "", "stages_run": 0}
+        assert failed(out) == []
+        again = json.loads(CliRunner().invoke(finpile, words, catch_exceptions=False).stdout)
+        assert not again.get("added") and not again.get("taken_down")
 
 
 def test_verify_finds_altered_files_of_earlier_snapshots(appended: tuple[Path, Path]) -> None:

@@ -30,8 +30,6 @@ from finpile.plugins import stages
 from finpile.report.dataset_card import write_card
 from finpile_pipelines.snapshots.base import Base
 
-#: Below the folder of a snapshot: the moves of files, and the manifest.
-_PLAN = "commit.json"
 _PLAN_CHECKSUM = "plan_checksum"
 
 
@@ -111,7 +109,7 @@ def commit(
     }
     manifest = write_card(work, manifest)
     moves |= {path: path for path in CARD_FILES}
-    write_plan(storage.join(work.root, _PLAN), {"moves": {**moves, **further}, "manifest": manifest})
+    write_plan(layout.snapshot_plan(number), {"moves": {**moves, **further}, "manifest": manifest})
     finish(layout, number)
 
 
@@ -140,7 +138,7 @@ def read_plan(url: str) -> dict[str, Any] | None:
 def finish(layout: Layout, number: int) -> bool:
     """Ends the publication of a snapshot of the build in OUT, if it was begun; returns whether it was."""
     work, current = layout.snapshot_work(number), load_manifest(layout)
-    plan = read_plan(storage.join(work.root, _PLAN))
+    plan = read_plan(layout.snapshot_plan(number))
     if plan is None or plan["manifest"][SNAPSHOT]["parent"] != current[CHECKSUM]:
         return False  # without a plan, or the build to which it was added was replaced
     if number == 1:  # from here on readers take only files that a manifest lists
