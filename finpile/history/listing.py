@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from finpile.documents.conditions import Condition, check_columns
 from finpile.documents.document import DOCUMENT_SCHEMA, SUB_SOURCE
 from finpile.documents.ledger import LEDGER_SCHEMA
-from finpile.errors import ConfigError, nearest
+from finpile.errors import ConfigError, IntegrityError, nearest
 from finpile.output.layout import Layout
 from finpile.output.manifest import counts_by_stage, load_manifest
 from finpile.output.published_files import PublishedFile, PublishedFiles
@@ -64,6 +64,7 @@ class Listing:
     def __init__(self, out: str, wanted: Filter, snapshot: int | None = None) -> None:
         layout = Layout(out)
         manifest = load_snapshot(layout, snapshot)
+        self._layout, self._number = layout, number_of(manifest)
         self._wanted = wanted
         self._check(manifest)
         files = PublishedFiles(layout, manifest).below("removed" if wanted.is_of_ledger else "documents")
@@ -82,10 +83,16 @@ class Listing:
     def rows(self, advance: Advance = lambda amount: None) -> Iterator[dict[str, Any]]:
         """The rows, by file and in the order of the file, with `DOCUMENT_COLUMNS` or `REMOVAL_COLUMNS`.
 
-        Raises: IntegrityError for a file that is missing or not as it was written, when it comes to it.
+        Raises: IntegrityError for a file that is missing or not as it was written, when it comes to it; InputError if
+        `finpile vacuum` deleted the snapshot meanwhile.
         """
         for file in self._files:
-            for part in file.parts(self._columns(file), size_bytes=_PART_BYTES):
+            try:
+                parts = file.parts(self._columns(file), size_bytes=_PART_BYTES)
+            except IntegrityError:
+                load_snapshot(self._layout, self._number)
+                raise
+            for part in parts:
                 yield from self._chosen(part).to_pylist()
             advance(file.record.size_bytes)
 

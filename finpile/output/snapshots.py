@@ -67,8 +67,10 @@ def read_snapshot(layout: Layout, number: int) -> dict[str, Any]:
         manifest: dict[str, Any] = storage.read_json(layout.snapshot(number))
         is_whole = is_unaltered(manifest) and number_of(manifest) == number
     except FileNotFoundError:
-        known = ", ".join(map(str, numbers(layout))) or "0"
-        raise InputError(f"{layout.root} has no snapshot {number}; it has {known}") from None
+        there = numbers(layout)
+        was = f"snapshot {number} of {layout.root} was deleted by `finpile vacuum`"
+        what = was if 0 <= number < max(there, default=0) else f"{layout.root} has no snapshot {number}"
+        raise InputError(f"{what}; it has {', '.join(map(str, there)) or '0'}") from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise damaged_manifest(layout.snapshot(number)) from error
     if not is_whole:

@@ -22,6 +22,7 @@ from finpile_pipelines.snapshots.vacuum import vacuum
 
 from finpile.config import CorpusConfig
 from finpile.errors import InputError, IntegrityError
+from finpile.history.listing import Filter, Listing
 from finpile.history.trace import documents_of as trace_documents
 from finpile.history.trace import tokens_of
 from finpile.output.layout import Layout
@@ -167,13 +168,18 @@ def test_as_many_snapshots_are_kept_as_asked(tmp_path: Path) -> None:
     for number in gone[:3]:
         remove(str(out), Wanted(ids=ids_of(out, [number])), "they asked", Engine())
     tables = {number: documents_of(out, number) for number in (2, 3)}
+    begun = Listing(str(out), Filter(), 1)
     assert vacuum(str(out), Engine(), keep=2).kept == [2, 3]
     assert failed(out) == []
     assert documents_of(out, 3).equals(tables[3])
     assert documents_of(out, 2)["id"].equals(tables[2]["id"])
     assert not any(places_of(out, phrases[number]) for number in gone[:3])
-    with pytest.raises(InputError, match="has no snapshot 1; it has 2, 3"):
+    with pytest.raises(InputError, match=r"snapshot 1 of .+ was deleted by `finpile vacuum`; it has 2, 3"):
         load_snapshot(Layout(str(out)), 1)
+    with pytest.raises(InputError, match=r"snapshot 1 of .+ was deleted by `finpile vacuum`; it has 2, 3"):
+        list(begun.rows())
+    with pytest.raises(InputError, match="has no snapshot 4; it has 2, 3"):
+        load_snapshot(Layout(str(out)), 4)
     assert [row["stage"] for row in ledger_of(out) if row["stage"] == TAKEDOWN] == [TAKEDOWN] * len(gone[:3])
 
 
