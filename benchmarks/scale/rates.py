@@ -51,7 +51,7 @@ from finpile.config import NearConfig, load_config
 from finpile.documents.document import RawDocument
 from finpile.sources.readers.finding import list_inputs
 from finpile.sources.readers.reading import read_file
-from finpile.storage.sizes import SHARD_BYTES, part_bytes_of
+from finpile.storage.sizes import part_bytes_of, shard_bytes_of
 from finpile.version import __version__
 
 TABLE = ROOT / "pipelines/finpile_pipelines/plan/rates.json"
@@ -199,6 +199,7 @@ def measure_memory(data: Path, folder: Path) -> dict[str, Any]:
     small = command_peaks(_SAMPLE, folder / "out-small", 1)
     peaks = {workers: command_peaks(path, folder / f"out-{workers}", workers) for workers in (1, 2, 4)}
     part_bytes = part_bytes_of(int(str(facts["text_bytes"])))
+    shard_bytes = shard_bytes_of(sum(file.stat().st_size for file in folder.glob("made/documents/*.parquet")))
     tasks = {"split": part_bytes, "tokens": part_bytes}
     found = {}
     for stage, one in peaks[1].items():
@@ -207,7 +208,7 @@ def measure_memory(data: Path, folder: Path) -> dict[str, Any]:
             "small_mb": round(min(one, small.get(stage, max(small.values())))),
             "full_mb": round(one),
             "worker_mb": round(max(two - one, (four - two) / 2, 0.0)),
-            "task_mb": round(tasks.get(stage, SHARD_BYTES) / 1e6, 1),
+            "task_mb": round(tasks.get(stage, shard_bytes) / 1e6, 1),
         }
     return {"memory": found}
 
