@@ -60,10 +60,10 @@ def extend(layout: Layout, manifest: Mapping[str, Any]) -> None:
                 log.write_checkpoint(number, log.state(number))
 
 
-def make(layout: Layout, *, mends: bool = True) -> list[int]:
+def make(layout: Layout, *, repairs: bool = True) -> list[int]:
     """Makes the tables of OUT what its manifests say, from the oldest snapshot of `pairs` on.
 
-    If it `mends`, it reads the files that are there, except links, and makes those again that are altered.
+    If it `repairs`, it reads the files that are there, except links, and makes those again that are altered.
     Versions keep their moments on a local disk. While it runs, the current version can be read. Returns the versions.
 
     Raises: as `extend`.
@@ -75,7 +75,8 @@ def make(layout: Layout, *, mends: bool = True) -> list[int]:
         folder = folder_of(layout, table)
         log = Log(folder)
         commits = {
-            after.number: _put(table, folder, before, after, mends=mends) for before, after in pairs(layout, manifest)
+            after.number: _put(table, folder, before, after, repairs=repairs)
+            for before, after in pairs(layout, manifest)
         }
         first, last, there = min(commits), max(commits), log.versions()
         wanted = {first, last, *log.checkpoints()}
@@ -124,11 +125,11 @@ def _version(layout: Layout, number: int, current: Mapping[str, Any]) -> Version
     return Version(layout=layout, manifest=current if is_current else read_snapshot(layout, number))
 
 
-def _put(table: Table, folder: str, before: Version | None, after: Version, *, mends: bool = False) -> bytes:
+def _put(table: Table, folder: str, before: Version | None, after: Version, *, repairs: bool = False) -> bytes:
     """Puts the files of a version into the folder of the table; returns its commit."""
     removed, added = changes(table, before, after)
     for file in added:
-        if mends:
+        if repairs:
             file.remove_altered(folder)
         file.put(folder)
     return encoded(actions(table, folder, before, after, removed, added))

@@ -104,7 +104,7 @@ def vacuum(out: str, engine: Engine, *, keep: int = 1, dry_run: bool = False) ->
         storage.remove_temporaries(out)
         storage.remove_files(out, found.deleted)
         if storage.exists(layout.delta):
-            delta.make(layout, mends=False)
+            delta.make(layout, repairs=False)
         _seal_again(layout, number_of(manifest))
         storage.remove_tree(layout.vacuum_work)
     return Vacuumed(**{**asdict(found), "rewritten": sorted(rewritten)})
