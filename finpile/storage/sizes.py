@@ -5,7 +5,7 @@ from __future__ import annotations
 #: Text bytes of one intermediate shard: a task's worth of work, and what a worker holds at once.
 SHARD_BYTES = 16 << 20
 #: Text bytes of a shard of small corpora, of which there are `_FEW_SHARDS` before shards are larger.
-_LEAST_SHARD_BYTES, _FEW_SHARDS = 4 << 20, 32
+_LEAST_SHARD_BYTES, _FEW_SHARDS = 4 << 20, 16
 #: Text bytes of a shard of large corpora: of a published file, which a worker holds too.
 MOST_SHARD_BYTES = 128 << 20
 #: Shards from which on they are larger, as far as input bytes tell: each has records in the launcher, requests to a
@@ -78,7 +78,7 @@ def shards_of_contexts(window_length: int) -> int:
 def shard_bytes_of(input_bytes: int) -> int:
     """The text bytes of a shard, from the bytes of all inputs as they are stored.
 
-    16 MiB from 512 MiB to 64 GiB of inputs; half as much for each halving below, at least 4 MiB, and twice as much for
+    16 MiB from 256 MiB to 64 GiB of inputs; half as much for each halving below, at least 4 MiB, and twice as much for
     each doubling above, at most 128 MiB.
     """
     size = SHARD_BYTES

@@ -122,12 +122,10 @@ def test_engines_and_texts_that_are_no_size_are_refused(sample_config: Path, tmp
 
 
 def test_shards_follow_the_inputs_and_partitions_the_text() -> None:
-    sizes = [shard_bytes_of(size) for size in (512 << 20, 64 << 30, (64 << 30) + 1, 128 << 30, 512 << 30, 1 << 50)]
+    sizes = [shard_bytes_of(size) for size in (256 << 20, 64 << 30, (64 << 30) + 1, 128 << 30, 512 << 30, 1 << 50)]
     assert sizes == [SHARD_BYTES, SHARD_BYTES, 2 * SHARD_BYTES, 2 * SHARD_BYTES, MOST_SHARD_BYTES, MOST_SHARD_BYTES]
-    small = [
-        shard_bytes_of(size) for size in (0, 128 << 20, (128 << 20) + 1, (256 << 20) - 1, 256 << 20, (512 << 20) - 1)
-    ]
-    assert small == [4 << 20, 4 << 20, 4 << 20, 4 << 20, 8 << 20, 8 << 20]
+    small = [shard_bytes_of(size) for size in (0, 64 << 20, (128 << 20) - 1, 128 << 20, (256 << 20) - 1)]
+    assert small == [4 << 20, 4 << 20, 4 << 20, 8 << 20, 8 << 20]
     folder = WorkFolder("clean")
     for size, factor in ((0, 1), (1000, 1), (SHARD_BYTES, 1), (MOST_SHARD_BYTES, 8)):
         refs = [ShardRef(index, 0, f"{index:06d}-0000", folder, text_bytes=size) for index in range(1000)]

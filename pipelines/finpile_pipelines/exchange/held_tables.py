@@ -18,7 +18,7 @@ import pyarrow as pa
 from finpile_pipelines.exchange.packed import SplitTable
 
 #: Bytes of Arrow buffers that all exchanges of a pipeline hold together.
-HELD_BYTES = 8 << 20
+HELD_BYTES = 32 << 20
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ Three transports with equal results:
     files     each origin writes one scratch file with a segment per partition; the runner shuffles one directory of
               segments per origin
     local     the same; on an object store, the files are in a temporary folder of this machine instead, and a
-              pipeline that runs in the launcher holds tables in memory, up to a limit (`held_tables`)
+              pipeline that runs in the launcher holds packed rows in memory, up to a limit (`held_tables`)
     shuffle   the runner's GroupByKey shuffles the segments themselves
 
 `local` suits the local runner, which keeps every shuffled byte several times in memory; `shuffle` suits engines whose
@@ -107,7 +107,8 @@ class ExchangeByPartition(graph.PTransform):
     def expand(
         self, partitioned: graph.PCollection[PartitionedTables] | tuple[graph.PCollection[PartitionedTables], ...]
     ) -> graph.PCollection[tuple[int, pa.Table]]:
-        in_files = _SendFiles(self._segments, self._scratch, holds_tables=self._transport == "local")
+        holds_tables = self._transport == "local" and not self._segments.are_mapped
+        in_files = _SendFiles(self._segments, self._scratch, holds_tables=holds_tables)
         send = _SendBytes(self._segments).send if self._transport == "shuffle" else in_files.send
         senders = partitioned if isinstance(partitioned, tuple) else (partitioned,)
         sent = tuple(sender | f"Send{index}" >> graph.FlatMap(send) for index, sender in enumerate(senders))
