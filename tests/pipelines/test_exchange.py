@@ -59,15 +59,22 @@ def origins() -> dict[str, list[dict[str, Any]]]:
     return {**sent, "s0": []}
 
 
-def exchanged(transport: Transport, order: list[str], folder: Path, partitions: int = 0) -> list[dict[str, Any]]:
-    """The exchange's tables, as a pipeline gathers them; each origin's table is sent as a slice in two chunks."""
+def exchanged(
+    transport: Transport, order: list[str], folder: Path, partitions: int = 0, *, is_packed: bool = False
+) -> list[dict[str, Any]]:
+    """The exchange's tables, as a pipeline gathers them; each origin's table is sent as a slice in two chunks.
+
+    If it `is_packed`, they have no lists, and the exchange has their schema.
+    """
     sent = origins()
     partitioned = []
     for origin in order:
         table = pa.concat_tables([table_of(sent[origin][:3]), table_of([*sent[origin][3:], *sent["s1"]])])
-        table = table.slice(0, len(sent[origin]))
+        table = table.slice(0, len(sent[origin])).drop_columns(["ids"] * is_packed)
         partitioned.append(PartitionedTables(origin, split_by_partition(table, table["key"].to_numpy())))
-    exchange = ExchangeByPartition(transport, WorkFolder(str(folder)) / "scratch", "ByKey", partitions=partitions)
+    schema = table.schema if is_packed else None
+    scratch = WorkFolder(str(folder)) / "scratch"
+    exchange = ExchangeByPartition(transport, scratch, "ByKey", schema=schema, partitions=partitions)
 
     def construct(pipeline: graph.Pipeline) -> None:
         received = pipeline | Tasks(partitioned) | exchange
@@ -99,15 +106,22 @@ def test_rows_of_a_partition_are_by_origin_for_any_order_of_arrival(
 @pytest.mark.parametrize("transport", ["files", "local", "shuffle"])
 @pytest.mark.parametrize("range_bytes", [1, 2000, 1 << 20])
 @pytest.mark.parametrize("most", [1, 2, 6])
+@pytest.mark.parametrize("is_packed", [False, True])
 def test_segments_of_several_partitions_give_the_same_tables(
-    transport: Transport, range_bytes: int, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    transport: Transport,
+    range_bytes: int,
+    most: int,
+    is_packed: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """In memory, and in parts of one segment or of several that are split into files."""
-    expected = exchanged(transport, sorted(origins()), tmp_path / "each")
+    expected = exchanged(transport, sorted(origins()), tmp_path / "each", is_packed=is_packed)
     monkeypatch.setattr(sizes, "MOST_SEGMENTS", most)
     monkeypatch.setattr(sizes, "RANGE_BYTES", range_bytes)
     monkeypatch.setattr(held_tables, "HELD_BYTES", 2000)
-    assert exchanged(transport, sorted(origins(), reverse=True), tmp_path / "ranges", 6) == expected
+    order = sorted(origins(), reverse=True)
+    assert exchanged(transport, order, tmp_path / "ranges", 6, is_packed=is_packed) == expected
     assert not list((process_folder() / "exchange").rglob("*.arrow"))
 
 
@@ -124,7 +138,9 @@ def test_segments_of_documents_have_64_kib_of_text(mib: int, expected: int) -> N
     assert sizes.most_document_segments(mib << 20) == expected
 
 
-def num_read(transport: Transport, held_bytes: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, int]:
+def num_read(
+    transport: Transport, held_bytes: int, folder: Path, monkeypatch: pytest.MonkeyPatch, *, is_packed: bool = True
+) -> tuple[Any, int]:
     """What the exchange gives, and the number of segments that it reads from files."""
     read: list[str] = []
     read_file = SegmentFiles.read
@@ -135,17 +151,19 @@ def num_read(transport: Transport, held_bytes: int, folder: Path, monkeypatch: p
 
     monkeypatch.setattr(SegmentFiles, "read", count)
     monkeypatch.setattr(held_tables, "HELD_BYTES", held_bytes)
-    return exchanged(transport, sorted(origins()), folder), len(read)
+    return exchanged(transport, sorted(origins()), folder, is_packed=is_packed), len(read)
 
 
 def test_tables_are_held_up_to_the_limit_and_equal_those_from_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The transport `files`, which a caller may ask for, holds none."""
+    """The transport `files`, which a caller may ask for, holds none, and tables that are streams are not held."""
     expected, from_files = num_read("files", 1 << 20, tmp_path / "files", monkeypatch)
     found = {size: num_read("local", size, tmp_path / str(size), monkeypatch) for size in (0, 2000, 1 << 20)}
     assert [tables for tables, _ in found.values()] == [expected] * 3
     assert found[1 << 20][1] < found[2000][1] < found[0][1] == from_files
+    streams = num_read("local", 1 << 20, tmp_path / "streams", monkeypatch, is_packed=False)
+    assert streams == num_read("files", 0, tmp_path / "streams in files", monkeypatch, is_packed=False)
 
 
 def test_bytes_of_rows_can_be_held_again_when_all_partitions_are_read() -> None:
