@@ -157,7 +157,9 @@ def _groups(url: str, footer: str, wanted: _U64) -> Iterator[pa.Table]:
                     if not _is_whole(group, metadata):
                         raise _damage(url)
                     yield group
-    except (FileNotFoundError, pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno and not isinstance(error, FileNotFoundError):
+            raise  # of the system: the file may be whole
         raise _damage(url) from error
 
 

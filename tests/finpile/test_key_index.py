@@ -102,6 +102,16 @@ def test_a_flipped_bit_changes_nothing_or_is_an_error(tmp_path: Path, num_flips:
     assert num_errors > num_flips // 2
 
 
+def test_an_error_of_the_system_is_not_taken_for_damage(tmp_path: Path) -> None:
+    table = entries(1, 50)
+    generation = write(tmp_path, 0, table, 1)
+    (part,) = tmp_path.rglob("*.parquet")
+    part.unlink()
+    part.mkdir()
+    with pytest.raises(IsADirectoryError):
+        key_index.search(str(tmp_path), generation, np.unique(table["key"].to_numpy()))
+
+
 def test_an_index_with_other_facts_is_made_anew(tmp_path: Path) -> None:
     """One without checksums of footers, or under the number of another snapshot, is not there."""
     write(tmp_path, 0, entries(1, 50), 1)
