@@ -86,7 +86,7 @@ shard_size_option = click.option(
     type=Bytes(),
     metavar="SIZE",
     help="Text of a shard, a task's worth of work, such as 4MiB: smaller ones take less memory in stages that hold one "
-    "and make more tasks; a build that goes on needs the same.  [default: 4MiB to 128MiB by size of the inputs]",
+    "and make more tasks. To continue a build, give the same size.  [default: 4MiB to 128MiB by size of the inputs]",
 )
 split_option = click.option(
     "--split",

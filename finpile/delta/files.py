@@ -111,7 +111,7 @@ class TableFile:
             metadata, size = storage.read_parquet_footer(url)
             return size, statistics(metadata, table.compared)
         except (pa.ArrowException, OSError, ValueError, TypeError) as error:
-            if isinstance(error, OSError) and error.errno:  # of the system: the file may be whole
+            if isinstance(error, OSError) and not storage.is_damage(error):
                 raise
             raise IntegrityError(f"{url} is damaged: `finpile delta {self.file.root}` writes it again") from error
 

@@ -158,9 +158,9 @@ def _groups(url: str, footer: str, wanted: _U64) -> Iterator[pa.Table]:
                         raise _damage(url)
                     yield group
     except (pa.ArrowException, OSError) as error:
-        if isinstance(error, OSError) and error.errno and not isinstance(error, FileNotFoundError):
-            raise  # of the system: the file may be whole
-        raise _damage(url) from error
+        if storage.is_damage(error) or isinstance(error, FileNotFoundError):
+            raise _damage(url) from error
+        raise
 
 
 def _is_whole(group: pa.Table, metadata: pq.RowGroupMetaData) -> bool:

@@ -162,7 +162,7 @@ class PublishedFile:
                     raise self.damage(f"has {file.metadata.num_rows:,} rows, expected {self.record.num_rows:,}")
                 yield file
         except (pa.ArrowException, OSError) as error:
-            if isinstance(error, OSError) and error.errno:  # of the system: the file may be whole
+            if not storage.is_damage(error):
                 raise
             raise self.damage(f"is damaged: {' '.join(str(error).split())}") from error
 

@@ -76,6 +76,12 @@ def checked_parquet(stream: IO[bytes]) -> pq.ParquetFile:
     return pq.ParquetFile(stream, page_checksum_verification=True)
 
 
+def is_damage(error: BaseException) -> bool:
+    """Whether an error of reading Parquet is due to the content of the file, and not to the system, whose errors have a
+    number: then the file may be whole."""
+    return isinstance(error, (pa.ArrowException, OSError)) and not getattr(error, "errno", None)
+
+
 def write_parquet(file: File, table: pa.Table, *, durable: bool = True) -> None:
     """One zstd Parquet file; a row group has as many rows as `ROW_GROUP_ROWS` and `ROW_GROUP_BYTES` admit."""
     with files.write_atomically(file, durable=durable) as stream:
@@ -132,7 +138,7 @@ def _row_groups(text_bytes: _I64) -> Iterator[range]:
     """
     ends = np.cumsum(text_bytes)
     start = 0
-    while start < len(ends) or not start:
+    while True:
         most = ROW_GROUP_BYTES + (int(ends[start - 1]) if start else 0)
         stop = min(max(start + 1, int(np.searchsorted(ends, most, side="right"))), start + ROW_GROUP_ROWS, len(ends))
         yield range(start, stop)

@@ -1,6 +1,7 @@
 """Numba kernels of repeated substrings: minimizers and their contexts.
 
-tests/finpile/dedup/test_substrings.py compares them with slow reference implementations and a suffix array.
+tests/finpile/dedup/test_substrings.py and test_substring_kernels.py compare them with slow reference implementations
+and a suffix array.
 
 Symbols are bytes (uint8) or token ids (uint32); `offsets` bound the documents. A k-gram has `k` symbols and a window
 `w` k-grams, so a window is `w + k - 1` symbols of one document. Its minimizer is its k-gram of smallest hash, the

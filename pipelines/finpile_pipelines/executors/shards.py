@@ -75,10 +75,8 @@ class PlanOverShards:
         """Runs passes of one round each; yields name, counts and folder of those that ran."""
         units: list[_Unit] = []
         for number, one in enumerate(passes):
-            waits_for, needs_cut = (
-                (number - 1, one.after_cuts) if number else (None, False)
-            )  # `run` looks before the first
-            unit = _Unit(self._round(one, documents, tables), waits_for, needs_cut)
+            needs_cut = one.after_cuts and number > 0  # before the first, `run` has looked
+            unit = _Unit(self._round(one, documents, tables), number - 1 if number else None, needs_cut=needs_cut)
             documents = _after(documents, [unit.round.folder])
             units.append(unit)
         for one, unit, counted in zip(passes, units, self._run(label, engine, units), strict=True):
