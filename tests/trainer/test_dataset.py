@@ -24,11 +24,12 @@ def folder(tmp_path: Path) -> str:
     return str(tmp_path)
 
 
-@pytest.mark.parametrize("num_workers", [0, 2])
-@pytest.mark.parametrize("length", [8, 4])
+@pytest.mark.parametrize(("length", "num_workers"), [(8, 0), (4, 0), (4, 2)])
 def test_a_loader_gives_each_sequence_once(folder: str, length: int, num_workers: int) -> None:
     dataset = TokenDataset(folder, sequence_length=length)
-    loader = DataLoader(dataset, batch_size=3, shuffle=True, num_workers=num_workers)
+    # Not a fork: this process has threads of gRPC if it ran tests of Beam before, and gRPC ends such a fork.
+    context = "spawn" if num_workers else None
+    loader = DataLoader(dataset, batch_size=3, shuffle=True, num_workers=num_workers, multiprocessing_context=context)
     seen = [tuple(row) for batch in loader for row in batch["input_ids"].tolist()]
     assert len(dataset) == 64 // length
     assert Counter(seen) == Counter(tuple(range(begin, begin + length)) for begin in range(0, 64, length))
