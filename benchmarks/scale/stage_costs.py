@@ -2,7 +2,7 @@
 
     python -m benchmarks.scale.stage_costs DATA FOLDER [CHECKOUT ...] [--gigabytes 0.3] [--rounds 3] [--workers 1]
     python -m benchmarks.scale.stage_costs DATA FOLDER [CHECKOUT ...] --substring 200
-    python -m benchmarks.scale.stage_costs DATA FOLDER [CHECKOUT ...] --records 100000 --format jsonl
+    python -m benchmarks.scale.stage_costs DATA FOLDER [CHECKOUT ...] --records 100000 --format jsonl.gz
 
 All checkouts run in the environment of this one, with their own modules first on the path; without arguments this
 checkout is measured. The corpus is that of `benchmarks.scale.run` in FOLDER, built with `dedup: {exact: true, near:
@@ -17,6 +17,7 @@ second table has operations on text, each alone on one thread.
 from __future__ import annotations
 
 import argparse
+import gzip
 import io
 import itertools
 import json
@@ -33,6 +34,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
+from zlib_ng import zlib_ng
 
 from benchmarks.common.checkouts import FINPILE, environment_of
 from benchmarks.common.mix import read_mix
@@ -46,7 +48,6 @@ from finpile.documents.digest import text_digests
 STAGES = ("ingest", "clean", "exact", "near", "substring", "split", "tokens")
 SUMS = {"ingest + clean + split": ("ingest", "clean", "split"), "all": STAGES}
 _DEDUP = {"exact": True, "near": "fast"}
-_RECORD_CHARS = 500
 
 #: CPU seconds by stage, for each round.
 Costs = dict[str, list[float]]
@@ -62,14 +63,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--substring", type=int, metavar="N", help="substrings of N bytes, in place of `near`")
     parser.add_argument("--records", type=int, help="short records in place of the corpus")
-    parser.add_argument("--format", choices=("jsonl", "parquet"), default="jsonl", help="of the short records")
+    parser.add_argument("--record-chars", type=int, default=500, help="of text, in a short record")
+    parser.add_argument("--format", choices=("jsonl", "jsonl.gz", "parquet"), default="jsonl", help="of short records")
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args(arguments)
     options.folder.mkdir(parents=True, exist_ok=True)
     config, warmup = options.folder / "stages.yaml", options.folder / "warmup.yaml"
     if options.records:
         amount = options.records / 1e6
-        wanted = [_records_config(options.data, options.folder, options.format, n) for n in (options.records, 1000)]
+        wanted = [
+            _records_config(options.data, options.folder, options.format, n, options.record_chars)
+            for n in (options.records, 1000)
+        ]
     else:
         corpus = corpus_of(options.data, options.folder, options.gigabytes)
         amount = json.loads((corpus / "truth.json").read_text())["text_bytes"] / 1e9
@@ -91,33 +96,39 @@ def main(arguments: Sequence[str] | None = None) -> None:
     name = "record_costs" if options.records else "stage_costs"
     report = Report(options.results, name, "CPU time of stages", ("apache-beam", "pyarrow", "numba"))
     unit = "Microseconds a record" if options.records else "CPU s/GB"
-    what = f"{options.records:,} records as {options.format}" if options.records else f"{amount:.2f} GB of text"
+    what = (
+        f"{options.records:,} records of {options.record_chars} characters as {options.format}"
+        if options.records
+        else f"{amount:.2f} GB of text"
+    )
     report.add(f"{what}, {_about(unit, options.rounds, options.workers)}", _table(costs))
     if not options.records:
         report.add(_operations(corpus))
 
 
-def _records_config(data: Path, folder: Path, form: str, count: int) -> dict[str, Any]:
+def _records_config(data: Path, folder: Path, form: str, count: int, size: int) -> dict[str, Any]:
     """A corpus file of so many short records, which are written if they are not there: text of the mix, cut."""
-    root = folder / f"records-{form}-{count}"
+    root = folder / f"records-{form}-{count}-{size}"
     if not root.exists():
         root.mkdir()
-        starts = ((text, at) for text in read_mix(data).texts for at in range(0, len(text), _RECORD_CHARS))
+        starts = ((text, at) for text in read_mix(data).texts for at in range(0, len(text), size))
         rows = [
             {
                 "id": str(number),
-                "text": f"{number} {text[at : at + _RECORD_CHARS]}",
+                "text": f"{number} {text[at : at + size]}",
                 "timestamp": f"20{number % 20:02}-0{1 + number % 9}-1{number % 10}T0{number % 10}:11:12Z",
                 "title": f"Title {number}",
                 "url": f"https://example.com/{number}",
             }
             for number, (text, at) in enumerate(itertools.islice(starts, count))
         ]
-        if form == "jsonl":
-            (root / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-        else:
+        if form == "parquet":
             pq.write_table(pa.Table.from_pylist(rows), root / "a.parquet")
-    source = {"name": "Web", "dataset": "Short", "format": form, "paths": [f"*.{form}"], "clean": {"html": "never"}}
+        else:
+            with (gzip.open if form == "jsonl.gz" else open)(root / f"a.{form}", "wt") as stream:
+                stream.writelines(json.dumps(row) + "\n" for row in rows)
+    read = form.removesuffix(".gz")
+    source = {"name": "Web", "dataset": "Short", "format": read, "paths": [f"*.{form}"], "clean": {"html": "never"}}
     return {"name": "scale", "root": str(root), "sources": [source], "dedup": dict(_DEDUP), "tokenizer": None}
 
 
@@ -170,6 +181,7 @@ def _operations(corpus: Path) -> str:
     data, strings, packed = texts.buffers()[2], texts.to_pylist(), io.BytesIO()
     pq.write_table(table_of_texts, packed, compression="zstd", compression_level=3)
     lz4 = pa.Codec("lz4").compress(data)
+    deflated = zlib.compress(data)
     operations: dict[str, Callable[[], object]] = {
         "Parquet as published: zstd 3, page checksums": lambda: storage.write_parquet(
             "memory://texts.parquet", table_of_texts
@@ -178,7 +190,10 @@ def _operations(corpus: Path) -> str:
         "LZ4": lambda: pa.Codec("lz4").compress(data),
         "LZ4, decompression": lambda: pa.Codec("lz4").decompress(lz4, data.size),
         "BLAKE2b-128 of each text": lambda: text_digests(table_of_texts),
-        "CRC-32": lambda: zlib.crc32(data),
+        "CRC-32 of zlib-ng": lambda: zlib_ng.crc32(data),
+        "CRC-32 of zlib": lambda: zlib.crc32(data),
+        "inflating with zlib-ng what zlib deflated": lambda: zlib_ng.decompress(deflated),
+        "inflating it with zlib": lambda: zlib.decompress(deflated),
         "Arrow to str": texts.to_pylist,
         "str to Arrow": lambda: pa.array(strings, pa.large_string()),
         "normal form, of texts that mostly have it": lambda: normal_texts(texts),

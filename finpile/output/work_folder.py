@@ -15,7 +15,6 @@ Decision: docs/decisions/0090-work-folders-are-types.md.
 from __future__ import annotations
 
 import os
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -23,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import IO, Any, cast
 
 import pyarrow as pa
+from zlib_ng import zlib_ng
 
 from finpile import storage
 from finpile.errors import IntegrityError
@@ -74,7 +74,7 @@ class WorkFile:
         """
         data = read_buffer(self.url)
         size = data.size - SEAL_BYTES
-        if size < 0 or data.slice(size).to_pybytes() != _seal(zlib.crc32(data.slice(0, size))):
+        if size < 0 or data.slice(size).to_pybytes() != _seal(zlib_ng.crc32(data.slice(0, size))):
             raise self.damage()
         return data.slice(0, size)
 
@@ -180,7 +180,7 @@ class _SealingStream:
         return getattr(self._stream, name)
 
     def write(self, data: Any) -> int:
-        self._crc32 = zlib.crc32(data, self._crc32)
+        self._crc32 = zlib_ng.crc32(data, self._crc32)
         return self._stream.write(data)
 
     def seal(self) -> None:
@@ -194,7 +194,7 @@ def _is_whole(fs: Any, path: str, expected: Seal | None) -> bool:
         while block := stream.read(_BLOCK_BYTES):
             size += len(block)
             tail += block
-            crc32 = zlib.crc32(memoryview(tail)[:-SEAL_BYTES], crc32)
+            crc32 = zlib_ng.crc32(memoryview(tail)[:-SEAL_BYTES], crc32)
             tail = tail[-SEAL_BYTES:]
     same = expected is None or (expected.size_bytes, expected.crc32) == (size, crc32)
     return same and tail == _seal(crc32)

@@ -5,6 +5,7 @@ Row order, row groups and compression are functions of the content alone, so the
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
 from collections.abc import Callable, Iterable, Iterator
@@ -31,13 +32,8 @@ _BATCH_ROWS = 256
 #: Rows after which the writer compares a page with its size, 1 MiB. A page of all texts of a group is a copy of them.
 _PAGE_ROWS = 64
 
-_PARQUET: dict[str, Any] = {
-    "compression": "zstd",
-    "compression_level": 3,
-    "store_schema": True,
-    "write_page_checksum": True,
-    "write_batch_size": _PAGE_ROWS,
-}
+#: Columns whose values differ, of which a dictionary has no smaller file: the writer gives it up after a megabyte.
+_DISTINCT = ("id", "text")
 
 
 #: Bytes of the end of a Parquet file: the length of the footer before it, and `PAR1`.
@@ -90,9 +86,30 @@ def write_parquet(file: File, table: pa.Table, *, durable: bool = True) -> None:
 
 def _write(stream: IO[bytes], table: pa.Table) -> None:
     table = table.combine_chunks()
-    with pq.ParquetWriter(stream, table.schema, **_PARQUET) as writer:
+    with _writer(stream, table.schema) as writer:
         for rows in _row_groups(_text_bytes(table)):
             writer.write_table(table.slice(rows.start, len(rows)), ROW_GROUP_ROWS)
+
+
+def _writer(stream: IO[bytes], schema: pa.Schema) -> pq.ParquetWriter:
+    return pq.ParquetWriter(
+        stream,
+        schema,
+        compression="zstd",
+        compression_level=3,
+        use_dictionary=_dictionary_columns(schema),
+        write_page_checksum=True,
+        write_batch_size=_PAGE_ROWS,
+    )
+
+
+@functools.cache
+def _dictionary_columns(schema: pa.Schema) -> list[str]:
+    """The paths of all columns but the distinct ones, those within nested columns too."""
+    with pa.BufferOutputStream() as stream:
+        pq.write_metadata(schema, stream)
+        columns = pq.ParquetFile(stream.getvalue()).schema
+    return [column.path for column in columns if column.path not in _DISTINCT]
 
 
 def is_parquet_of(url: str, table: pa.Table) -> bool:
@@ -123,7 +140,7 @@ def _statistics(metadata: pq.FileMetaData) -> list[Any]:
 def write_parquet_sorted(file: File, table: pa.Table, order: pa.Array) -> None:
     """Writes the same file as `write_parquet` of `table.take(order)`; beside the table, one row group is in memory."""
     rows = order.to_numpy().astype(np.int64)
-    with files.write_atomically(file) as stream, pq.ParquetWriter(stream, table.schema, **_PARQUET) as writer:
+    with files.write_atomically(file) as stream, _writer(stream, table.schema) as writer:
         for group in _row_groups(_text_bytes(table)[rows]):
             some = rows[group.start : group.stop]
             taken = pa.table([_taken(column, some) for column in table.columns], schema=table.schema)
@@ -185,7 +202,7 @@ def write_parquet_rows(file: File, schema: pa.Schema, tables: Iterable[pa.Table]
     """Writes the same file as `write_parquet` of all tables joined, with few of them in memory; returns its rows."""
     left = schema.empty_table()
     num_rows = 0
-    with files.write_atomically(file) as stream, pq.ParquetWriter(stream, schema, **_PARQUET) as writer:
+    with files.write_atomically(file) as stream, _writer(stream, schema) as writer:
         for table in tables:
             num_rows += table.num_rows
             left = pa.concat_tables([left, table.cast(schema)])

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import lzma
 import struct
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import BinaryIO
+
+from zlib_ng import zlib_ng
 
 from finpile.config.limits import RATIO_FREE_BYTES, LimitsConfig
 from finpile.sources.archives.walk import Expansion, MemberDefect
@@ -152,7 +153,7 @@ class ClusterMembers:
         source = ByteStream(self._section(entry.start, entry.end(self.size)))
         try:
             for piece in self._decoded(entry, source):
-                crc, num_out = zlib.crc32(piece, crc), num_out + len(piece)
+                crc, num_out = zlib_ng.crc32(piece, crc), num_out + len(piece)
                 self._bound(expansion, len(piece), source.tell(), num_out)
                 yield piece
         except _DAMAGE as error:

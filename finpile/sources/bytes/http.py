@@ -10,13 +10,13 @@ Source: RFC 9112 §2.2 (line endings), §7.1 (chunks); RFC 9110 §8.4.1 (content
 from __future__ import annotations
 
 import re
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import brotli
 import zstandard
+from zlib_ng import zlib_ng
 
 #: Bytes of a payload that are decoded at once.
 _STEP_BYTES = 1 << 16
@@ -139,7 +139,7 @@ def _content(payload: bytes, coding: str, limit: int) -> bytes:
             return _gather(make(payload), limit)
         except PayloadTooLarge:
             raise
-        except (zlib.error, brotli.error, zstandard.ZstdError, EOFError) as error:
+        except (zlib_ng.error, brotli.error, zstandard.ZstdError, EOFError) as error:
             failure = failure or error
     if b"\0" in payload or payload.startswith(_GZIP_MAGIC):
         raise HttpError(f"{coding}: {failure}") from failure
@@ -159,7 +159,7 @@ def _gather(pieces: Iterator[bytes], limit: int) -> bytes:
 
 def _inflate(window: int) -> Callable[[bytes], Iterator[bytes]]:
     def decode(payload: bytes) -> Iterator[bytes]:
-        decoder = zlib.decompressobj(window)
+        decoder = zlib_ng.decompressobj(window)
         rest = payload
         while rest and not decoder.eof:
             yield decoder.decompress(rest, _STEP_BYTES)
@@ -193,9 +193,9 @@ def _zstd(payload: bytes) -> Iterator[bytes]:
 
 #: Ways to read each coding, in the order in which they are tried: `deflate` is sent with and without zlib's header.
 _DECODERS: dict[str, tuple[Callable[[bytes], Iterator[bytes]], ...]] = {
-    "gzip": (_inflate(16 + zlib.MAX_WBITS),),
-    "x-gzip": (_inflate(16 + zlib.MAX_WBITS),),
-    "deflate": (_inflate(zlib.MAX_WBITS), _inflate(-zlib.MAX_WBITS)),
+    "gzip": (_inflate(16 + zlib_ng.MAX_WBITS),),
+    "x-gzip": (_inflate(16 + zlib_ng.MAX_WBITS),),
+    "deflate": (_inflate(zlib_ng.MAX_WBITS), _inflate(-zlib_ng.MAX_WBITS)),
     "br": (_brotli,),
     "zstd": (_zstd,),
 }

@@ -8,9 +8,10 @@ Source: the comments of bzip2's decompress.c and bzip2recover.c, which finds blo
 from __future__ import annotations
 
 import bz2
-import zlib
 from collections.abc import Iterator
 from typing import NamedTuple
+
+from zlib_ng import zlib_ng
 
 from finpile.config.limits import LimitsConfig
 from finpile.sources.bytes.frames import PIECE_BYTES, Damaged, Lost, Truncated, WrongChecksum, take
@@ -97,7 +98,7 @@ def _crc(pieces: list[bytes]) -> int:
     """bzip2's checksum: the CRC-32 of zlib with the bits of each byte, and of the result, in the other order."""
     crc = 0
     for piece in pieces:
-        crc = zlib.crc32(piece.translate(_REVERSED), crc)
+        crc = zlib_ng.crc32(piece.translate(_REVERSED), crc)
     return int(f"{crc:032b}"[::-1], 2)
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import struct
-import zlib
 from collections.abc import Iterator
 from typing import Any
+
+from zlib_ng import zlib_ng
 
 from finpile.config.limits import LimitsConfig
 from finpile.sources.bytes.frames import PIECE_BYTES, Damaged, Truncated, WrongChecksum, take
@@ -25,7 +26,7 @@ def frame(source: ByteStream, limits: LimitsConfig) -> Iterator[bytes]:
     _pass_header(source)
     crc = size = 0
     for piece in inflate(source):
-        crc, size = zlib.crc32(piece, crc), size + len(piece)
+        crc, size = zlib_ng.crc32(piece, crc), size + len(piece)
         yield piece
     if _TRAILER.unpack(take(source, _TRAILER.size)) != (crc, size & 0xFFFFFFFF):
         raise WrongChecksum("incorrect data check: the content differs from what was compressed")
@@ -57,7 +58,7 @@ def inflate(source: ByteStream) -> Iterator[bytes]:
 
     Raises: Damaged, Truncated.
     """
-    decoder = zlib.decompressobj(-zlib.MAX_WBITS)
+    decoder = zlib_ng.decompressobj(-zlib_ng.MAX_WBITS)
     data = b""
     has_more = False
     while not decoder.eof:
@@ -68,7 +69,7 @@ def inflate(source: ByteStream) -> Iterator[bytes]:
         before = decoder.copy()
         try:
             piece = decoder.decompress(data, PIECE_BYTES)
-        except zlib.error as error:
+        except zlib_ng.error as error:
             # zlib drops what the failed call had decoded
             piece, rest = _decodable(before, data)
             if piece:
@@ -89,7 +90,7 @@ def _decodable(decoder: Any, data: bytes) -> tuple[bytes, bytes]:
         trial = decoder.copy()
         try:
             pieces.append(trial.decompress(data[:step]))
-        except zlib.error:
+        except zlib_ng.error:
             step //= 2
             continue
         decoder, data = trial, data[step:]
