@@ -78,12 +78,11 @@ class WorkFile:
             raise self.damage()
         return data.slice(0, size)
 
-    def damage(self) -> IntegrityError:
+    def damage(
+        self, problem: str = "is damaged: it does not have the checksum that it was written with"
+    ) -> IntegrityError:
         """The error for a file that is not as it was written."""
-        remedy = _KEPT_REMEDY if self.is_kept else _RUNS_AGAIN
-        return IntegrityError(
-            f"{self.url} is damaged: it does not have the checksum that it was written with; {remedy}"
-        )
+        return IntegrityError(f"{self.url} {problem}; {_KEPT_REMEDY if self.is_kept else _RUNS_AGAIN}")
 
     @property
     def name(self) -> str:

@@ -187,12 +187,15 @@ def test_a_fresh_build_has_no_snapshots(appended: tuple[Path, Path]) -> None:
 
 
 @pytest.mark.parametrize(
-    "pattern",
-    [".work/clean/*/documents/*", ".work/snapshots/000001/.work/*/**/decisions/*"],
-    ids=["clean", "decisions"],
+    ("pattern", "problem"),
+    [
+        (".work/clean/*/documents/*", "damaged"),
+        (".work/snapshots/000001/.work/*/**/decisions/*", "damaged"),
+        (".work/snapshots/000001/.work/*/**/decisions/*", "missing"),
+    ],
 )
 def test_damaged_work_files_of_a_published_snapshot_have_remedies_that_work(
-    appended: tuple[Path, Path], pattern: str
+    appended: tuple[Path, Path], pattern: str, problem: str
 ) -> None:
     """The same command fails again; a copy of the files, or a fresh build, ends that."""
     config, out = appended
@@ -200,9 +203,14 @@ def test_damaged_work_files_of_a_published_snapshot_have_remedies_that_work(
     assert whole
     write_batch(config.parent, "2", make_days(5, 4)[4])
     for path, data in whole.items():
-        path.write_bytes(data[:-1] + b"x")
+        if problem == "missing":
+            path.unlink()
+        else:
+            path.write_bytes(data[:-1] + b"x")
     for _ in range(2):
-        with pytest.raises(FinpileError, match=r"is damaged: .+ restore it from a copy, or .+ --fresh`") as raised:
+        with pytest.raises(
+            FinpileError, match=rf"is {problem}[:;] .+ restore it from a copy, or .+ --fresh`"
+        ) as raised:
             append(load_config(config), str(out), Engine())
         assert "run the same command again" not in str(raised.value)
         assert any(str(path) in str(raised.value) for path in whole)

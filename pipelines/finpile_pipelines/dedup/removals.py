@@ -108,6 +108,13 @@ class WriteRemovals(graph.PTransform):
 
 
 def _read(folder: RemovalFolder, kind: str, shard: int, schema: pa.Schema) -> pa.Table:
+    """Raises: IntegrityError if the file is damaged, or missing in a finished folder that had it."""
     if isinstance(folder, WorkFolder):
         return storage.read_parquet_if_exists(_file(folder, kind, shard), schema)
-    return storage.read_parquet(_file(folder.path, kind, shard)) if folder.has(kind, shard) else schema.empty_table()
+    if not folder.has(kind, shard):
+        return schema.empty_table()
+    file = _file(folder.path, kind, shard)
+    try:
+        return storage.read_parquet(file)
+    except FileNotFoundError as error:
+        raise file.damage("is missing") from error
