@@ -190,10 +190,9 @@ def _drop_recent(shingles: U64, recent: U64, out: U32) -> int:
     count = 0
     for shingle in shingles:
         slot = shingle & mask
-        if recent[slot] != shingle:
-            recent[slot] = shingle
-            out[count] = np.uint32(shingle >> _U32 | _ONE)
-            count += 1
+        out[count] = np.uint32(shingle >> _U32 | _ONE)
+        count += recent[slot] != shingle
+        recent[slot] = shingle
     while count % UNROLL != 0:
         out[count] = out[count - 1]
         count += 1

@@ -41,6 +41,28 @@ def _beginnings() -> npt.NDArray[np.bool_]:
 
 
 _MAY_BEGIN = _beginnings()
+#: Bytes that are looked at together.
+_BLOCK = np.uint64(64)
+
+
+@inner
+def _next_beginning(data: U8, start: Any, stop: Any) -> Any:
+    """The place, from `start` on, of the first byte with which a digit or a fraction may begin, or `stop`.
+
+    Indices are unsigned, which avoids a test for negative indices at each byte.
+    """
+    at, end = np.uint64(start), np.uint64(stop)
+    while at + _BLOCK <= end:
+        found = np.uint64(0)
+        for i in range(_BLOCK):  # without a branch, so that the loop is vectorized
+            byte = data[at + np.uint64(i)]
+            found |= np.uint64(byte >= _SIGNS) | np.uint64(byte >= _ZERO) & np.uint64(byte <= _NINE)
+        if found != np.uint64(0):
+            break
+        at += _BLOCK
+    while at < end and not _MAY_BEGIN[data[at]]:
+        at += np.uint64(1)
+    return np.int64(at)
 
 
 @inner
@@ -78,10 +100,10 @@ def hash_numbers(data: U8, offsets: I64, keys: U64, plain: U8) -> None:
         plain[doc] = 1
         is_first = True  # a space is written only between numbers
         at, end = offsets[doc], offsets[doc + 1]
-        while at < end:
-            if not _MAY_BEGIN[data[at]]:  # nearly all bytes
-                at += 1
-                continue
+        while True:
+            at = _next_beginning(data, at, end)
+            if at == end:
+                break
             size = _size_of_number(data, at, end)
             if size == 0 and _may_be_digit(data, at, end):
                 plain[doc] = 0
