@@ -67,9 +67,13 @@ def read_footer_digest(stream: IO[bytes]) -> str | None:
 def checked_parquet(stream: IO[bytes]) -> pq.ParquetFile:
     """An open Parquet file that compares each page that it reads with the checksum of the page, if it has one.
 
+    With `use_threads=False`, the thread that reads does all of it, and of the file's bytes the row groups that it
+    reads are in memory. With `pre_buffer`, all would be in memory until the file is closed, read by threads of Arrow,
+    which end the process with SIGABRT if they release a buffer of the stream while Python shuts down.
+
     Raises: pyarrow.ArrowException or OSError for a damaged file; so does reading.
     """
-    return pq.ParquetFile(stream, page_checksum_verification=True)
+    return pq.ParquetFile(stream, page_checksum_verification=True, pre_buffer=False)
 
 
 def is_damage(error: BaseException) -> bool:
@@ -218,7 +222,6 @@ def write_parquet_rows(file: File, schema: pa.Schema, tables: Iterable[pa.Table]
 def read_parquet(source: Source, columns: list[str] | None = None) -> pa.Table:
     """The table in a file. Its pages are compared with their checksums; so do all functions that read Parquet."""
     with opened(source) as stream:
-        # On this thread: a thread of Arrow could still release buffers of the stream while Python shuts down.
         return checked_parquet(stream).read(columns=columns, use_threads=False)
 
 

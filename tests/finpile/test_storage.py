@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -263,6 +264,36 @@ def test_parquet_round_trips_whole_or_by_columns(root: str, count: int) -> None:
     storage.write_parquet(url, table)
     assert storage.read_parquet(url).equals(table)
     assert storage.read_parquet(url, ["n"]).equals(table.select(["n"]))
+
+
+class _Stream(io.BytesIO):
+    """A file that notes the threads that read it, and how many bytes they read."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
+        self.threads: set[int] = set()
+        self.num_bytes = 0
+
+    def read(self, size: int | None = -1) -> bytes:
+        data = super().read(size)
+        self.threads.add(threading.get_ident())
+        self.num_bytes += len(data)
+        return data
+
+
+def test_parquet_is_read_by_the_calling_thread_and_by_row_groups() -> None:
+    with io.BytesIO() as written:
+        pq.write_table(pa.table({"n": range(8_000), "m": range(8_000)}), written, row_group_size=1_000)
+        stream = _Stream(written.getvalue())
+    file = storage.checked_parquet(stream)
+    batches = file.iter_batches(1_000, use_threads=False)
+    before = stream.num_bytes
+    assert next(batches)["n"].to_pylist() == list(range(1_000))
+    group = file.metadata.row_group(0)
+    assert stream.num_bytes - before == sum(group.column(place).total_compressed_size for place in range(2))
+    assert sum(batch.num_rows for batch in batches) == 7_000
+    assert file.read(use_threads=False).num_rows == 8_000
+    assert stream.threads == {threading.get_ident()}
 
 
 @pytest.mark.parametrize("compress", [True, False])

@@ -24,6 +24,7 @@ from finpile.sources.bytes.streams import BLOCK_BYTES, BrokenStream
 from finpile.sources.readers.accounting import Claim, Content, Lost, Record, Structure
 from finpile.sources.readers.base import removal
 from finpile.sources.readers.records import META, RECORD_REASONS, TARGETS, distinct_names, field_keys, to_document
+from finpile.storage import checked_parquet
 
 _BATCH_ROWS = 1024
 #: What a row costs beside its text.
@@ -72,7 +73,7 @@ def _copy(stream: BinaryIO, spool: IO[bytes]) -> None:
 def _read(stream: IO[bytes], locator: str, source: SourceConfig) -> Iterator[Claim]:
     size = stream.seek(0, 2)
     try:
-        file = pq.ParquetFile(stream, page_checksum_verification=True)
+        file = checked_parquet(stream)
         leaves = _leaves(file)
         num_rows = file.metadata.num_rows
     except MemoryError:
