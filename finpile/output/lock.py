@@ -27,7 +27,7 @@ _SAID_BYTES = 500
 
 @contextmanager
 def hold(layout: Layout, what: str) -> Iterator[bool]:
-    """Holds the lock of the folder; `what` describes the run in messages. Yields whether the folder is writable.
+    """Holds the lock of the folder; `what` names the run in messages of others. Yields whether the folder is writable.
 
     Raises: ConfigError if another run holds it, or no folder can be made.
     """
@@ -49,10 +49,10 @@ def hold(layout: Layout, what: str) -> Iterator[bool]:
         yield False
         return
     if lock is None:
-        raise ConfigError(f"-o {layout.root}: another {what}{_holder(path)} is running: wait for it or end it")
+        raise ConfigError(f"-o {layout.root}: another command is running{_holder(path)}: wait for it or end it")
     try:
         os.truncate(lock, 0)
-        os.write(lock, f"{socket.gethostname()} {os.getpid()}".encode())
+        os.write(lock, f"{socket.gethostname()} {os.getpid()} {what}".encode())
         yield True
     finally:
         path.unlink(missing_ok=True)  # before the release: a process that opened the file detects that it is deleted
@@ -88,7 +88,7 @@ def _is_there(path: Path, lock: int) -> bool:
 def _holder(path: Path) -> str:
     """The holder of the lock for messages; empty if unknown."""
     try:
-        host, _, pid = path.read_text()[:_SAID_BYTES].partition(" ")
+        host, pid, what = path.read_text()[:_SAID_BYTES].split(" ")
     except (OSError, ValueError):
         return ""
-    return f" (process {pid} on {host})" if pid.isdigit() else ""
+    return f", {what} (process {pid} on {host})"

@@ -202,11 +202,11 @@ def rewrite(
 
     Updates the manifest.
 
-    Raises: ConfigError if a build is running in the folder, or the folder is read-only, or another command has changed
-    the corpus since the manifest was read.
+    Raises: ConfigError if another command is running in the folder, or the folder is read-only, or another command has
+    changed the corpus since the manifest was read.
     """
     state = BuildState.of_config(manifest["config"], is_whole=False)
-    with hold(layout, "build") as is_writable:
+    with hold(layout, "report") as is_writable:
         if not is_writable:
             raise ConfigError(
                 f"{layout.root}: the folder is read-only: copy it to a writable disk to write its reports"

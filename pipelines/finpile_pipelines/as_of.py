@@ -69,7 +69,7 @@ def as_of(
     for name in day.table:
         preload(stages.find(name).module)
     check_kind(layout)
-    with hold(layout, "build") as is_writable:
+    with hold(layout, "as-of") as is_writable:
         folder = OutFolder(layout, day.config, day.last, replace=replace, is_writable=is_writable)
         folder.check_name()
         with owned(layout, engine, teller(listen), is_writable=is_writable) as engine:

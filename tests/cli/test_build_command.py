@@ -118,7 +118,7 @@ def test_running_build_is_not_disturbed(run: Run, finished: Path, sample_config:
     with hold(Layout(str(finished)), "build"):
         before = files_of(finished)
         message = run("build", sample_config, "-o", finished).refusal()
-        assert f"another build (process {os.getpid()} on " in message
+        assert f"another command is running, build (process {os.getpid()} on " in message
         assert files_of(finished) == before
 
 

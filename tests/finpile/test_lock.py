@@ -61,7 +61,7 @@ with hold(Layout(sys.argv[1]), "build"):
 def test_of_many_at_once_exactly_one_holds_the_lock(tmp_path: Path) -> None:
     """Also where a dead run left its lock: that race gave two holders once."""
     (tmp_path / ".work").mkdir()
-    (tmp_path / ".work" / "lock").write_text(f"{socket.gethostname()} 999999999")
+    (tmp_path / ".work" / "lock").write_text(f"{socket.gethostname()} 999999999 build")
     begin, end = (threading.Barrier(NUM_CONTENDERS, timeout=PATIENCE_SECONDS) for _ in range(2))
     outcomes: list[str] = []
 
@@ -100,26 +100,29 @@ def test_lock_of_a_killed_run_is_free_although_its_file_names_a_living_process(
     holder = start_python("-c", HOLDER, tmp_path)
     assert holder.stdout and holder.stdout.readline() == "held\n"
     with (
-        pytest.raises(ConfigError, match=f"process {holder.pid} on {socket.gethostname()}"),
-        hold(Layout(str(tmp_path)), "build"),
+        pytest.raises(
+            ConfigError,
+            match=rf"another command is running, build \(process {holder.pid} on {socket.gethostname()}\): wait",
+        ),
+        hold(Layout(str(tmp_path)), "append"),
     ):
         pass
     os.kill(holder.pid, signal.SIGKILL)
     holder.communicate()
     lock = tmp_path / ".work" / "lock"
-    lock.write_text(f"{socket.gethostname()} {os.getppid()}")  # the number was given to another process since
+    lock.write_text(f"{socket.gethostname()} {os.getppid()} build")  # the number was given to another process since
     with hold(Layout(str(tmp_path)), "build"):
-        assert lock.read_text() == f"{socket.gethostname()} {os.getpid()}"
+        assert lock.read_text() == f"{socket.gethostname()} {os.getpid()} build"
     assert not lock.exists()
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"another-machine 17", b"x" * 100_000])
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"another-machine 17 build", b"x" * 100_000])
 def test_content_of_the_lock_decides_nothing(content: bytes, tmp_path: Path) -> None:
     (tmp_path / ".work").mkdir()
     lock = tmp_path / ".work" / "lock"
     lock.write_bytes(content)
     with hold(Layout(str(tmp_path)), "build"):
-        assert lock.read_text() == f"{socket.gethostname()} {os.getpid()}"
+        assert lock.read_text() == f"{socket.gethostname()} {os.getpid()} build"
 
 
 def test_lock_of_a_file_system_without_locks_is_not_held(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
