@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -82,6 +83,16 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     [task] = tasks(tmp_path)
     (tmp_path / "out").write_text("a file where the folder should be")
     with pytest.raises(RunError, match=r"out/.* cannot be written: "):
+        ingest.ingest_task(task, WorkFolder(str(tmp_path / "out")))
+
+
+def test_a_full_disk_is_named_with_its_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write(*arguments: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(raw_shards, "write_shard", write)
+    [task] = tasks(tmp_path)
+    with pytest.raises(RunError, match=r"out/.* cannot be written: No space left on device: free space there and run"):
         ingest.ingest_task(task, WorkFolder(str(tmp_path / "out")))
 
 

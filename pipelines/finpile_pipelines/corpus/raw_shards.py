@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from finpile.config import SourceConfig
 from finpile.documents.document import RAW_SCHEMA, DocumentBuilder
-from finpile.errors import RunError
+from finpile.errors import MACHINE_REMEDIES, RunError
 from finpile.output.work_folder import WorkFile, WorkFolder
 from finpile.sources.readers.record_evidence import FieldEvidence
 from finpile_pipelines.progress import report_progress
@@ -35,7 +35,9 @@ def writing(file: WorkFile) -> Iterator[WorkFile]:
     try:
         yield file
     except OSError as error:
-        raise RunError(f"{file} cannot be written: {error.strerror or error}") from error
+        remedy = MACHINE_REMEDIES.get(error.errno or 0)
+        what = f"{error.strerror or error}{f': {remedy}' if remedy else ''}"
+        raise RunError(f"{file} cannot be written: {what}") from error
 
 
 @dataclass(slots=True)
