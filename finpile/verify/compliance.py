@@ -34,5 +34,5 @@ def _unrelated(output: Output, given: Given) -> str:
     if given.suffixes != suffixes_version():
         return f"domains are of {given.suffixes}, and this is {suffixes_version()}: install that version; or {again}"
     if not manifest_url(output.layout, output.manifest, given.manifest):
-        return f"the papers are of another build, or of a snapshot that is gone: {again}"
+        return f"the papers are of another build, of a snapshot that is gone, or older than the reports: {again}"
     return ""
