@@ -7,6 +7,7 @@ import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
+from urllib.parse import quote
 
 from finpile.config import bounds
 from finpile.config.clean import CleanConfig
@@ -20,6 +21,8 @@ from finpile.plugins.filter import with_root
 from finpile.plugins.format import FORMATS
 from finpile.timestamps import check_pattern, date_format
 
+#: Bytes of the name of a folder, `dataset=D` or `source=S`, that file systems allow.
+_MAX_FOLDER_BYTES = 255
 #: The kinds of sources, in the order of the European Commission's template for summaries of training content.
 Kind = Literal["public", "licensed", "private", "crawled", "user", "synthetic", "own"]
 
@@ -97,6 +100,12 @@ class SourceConfig:
             if not getattr(self, key).strip():
                 key = key.replace("label", "name")
                 raise ConfigError(f"{key} of a source is empty: it is the name of a source or of a group of sources")
+        for key, value in (("dataset", self.dataset), *(("source", row) for row in self.rows)):
+            if (size := len(f"{key}={quote(value, safe='')}")) > _MAX_FOLDER_BYTES:
+                raise ConfigError(
+                    f"{key} {value!r} is too long for the name of a folder, in which it takes {size} bytes of "
+                    f"{_MAX_FOLDER_BYTES}: shorten it (a character that is not ASCII takes 6 bytes or more)"
+                )
         FORMATS.check(self.format)
         bounds.part(f"max_removed of source {self.label!r}", self.max_removed)
         for key, rule in (("template_group", self.template_group), ("sub_source", self.sub_source)):

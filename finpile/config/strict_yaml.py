@@ -275,7 +275,10 @@ class _Reader:
             self._error(node, f"{what} is {_found(node)}: {problem}")
 
     def _fail(self, node: yaml.Node, what: str, *kinds: Any) -> NoReturn:
-        self._error(node, f"{what} is {_found(node)}: expected {' or '.join(_described(kind) for kind in kinds)}")
+        expected = " or ".join(_described(kind) for kind in kinds)
+        is_unquoted = str in kinds and isinstance(node, yaml.ScalarNode) and node.tag != _NULL
+        remedy = "; put it in quotes if it is text" if is_unquoted else ""
+        self._error(node, f"{what} is {_found(node)}: expected {expected}{remedy}")
 
     def _error(self, node: yaml.Node, message: str) -> NoReturn:
         place = "" if message.startswith(f"{self._file}:") else f"{self._file}:{node.start_mark.line + 1}: "

@@ -251,6 +251,14 @@ def test_wrong_type_names_line_value_and_expectation(
     assert f"expected {expected}" in message
 
 
+@pytest.mark.parametrize("value", ["5", "yes", "2021-03-04", "1.0", "Yes"])
+def test_text_that_yaml_takes_for_another_type_is_to_be_quoted(value: str, refusal: Refusal) -> None:
+    message = refusal(SMALL.replace("name: small", f"name: {value}"))
+    assert message == f"corpus.yaml:1: `name` is '{value}': expected text; put it in quotes if it is text"
+    assert "quotes" not in refusal(SMALL.replace("name: small", "name: null"))
+    assert "quotes" not in refusal(SMALL + "tokens: {sequence_length: long}\n")
+
+
 @pytest.mark.parametrize(
     ("key", "line"), [("name", 1), ("sources", 1), ("dataset", 3), ("format", 3), ("paths", 3)], ids=str
 )
@@ -304,6 +312,8 @@ def test_bad_choice_names_the_valid_choices(added: str, value: str, choices: tup
 BAD_VALUES = [
     (SMALL.replace("jsonl\n", "jsonll\n", 1), 5, "did you mean `jsonl`?"),
     (SMALL.replace("[news/*.jsonl]", "[]"), 6, "at least one file or pattern"),
+    (SMALL.replace("name: News", f"name: {'新闻' * 14}"), 3, "takes 259 bytes of 255: shorten it"),
+    (SMALL.replace("dataset: FinPile", f"dataset: {'x' * 248}"), 4, "takes 256 bytes of 255: shorten it"),
     (SMALL.replace("format: jsonl", "format: text"), 7, "format text of source 'News' has no named fields"),
     (SMALL + "    encoding: [utf-8, utf-9]\n", 8, "no encoding is called 'utf-9'"),
     (SMALL + "    clean: {filters: [c5]}\n", 8, "did you mean `c4`?"),
