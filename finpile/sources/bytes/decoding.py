@@ -1,11 +1,16 @@
-"""Bytes to text, strictly: an encoding either fits or the next one is tried."""
+"""Bytes to text: strictly, an encoding either fits or the next one is tried; or as browsers read pages."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import codecs
+from collections.abc import Iterator, Sequence
 
 UTF8 = ("utf-8",)
-_FALLBACKS = ("utf-8", "cp1252", "latin-1")
+_MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+#: The encoding of a page without any evidence, which is also what servers say of pages in other encodings.
+_DEFAULT = "cp1252"
+#: Codecs for all characters that browsers read under the names of others.
+_SUPERSETS = {"gbk": "gb18030", "shift_jis": "cp932", "euc_kr": "cp949", "big5": "big5hkscs", "iso8859-11": "cp874"}
 
 
 class Undecodable(ValueError):
@@ -31,14 +36,61 @@ def decode(data: bytes, encodings: Sequence[str] = UTF8) -> tuple[str, str]:
     raise Undecodable("; ".join(failures))
 
 
-def likely_encodings(data: bytes, declared: str | None, *, is_html: bool) -> tuple[str, ...]:
-    """The encodings that the sender, the page and its bytes say, best evidence first; the last one reads any byte."""
+def decode_likely(data: bytes, declared: str | None, *, is_html: bool) -> str:
+    """The text of a page or message by its byte order mark, by the encoding `declared` for it, or by its bytes.
+
+    Names of encodings have the meaning that browsers give them: `iso-8859-1` is windows-1252, `gb2312` is GB 18030. As
+    servers name windows-1252 for pages in any encoding, and as few bytes above 127 are UTF-8 by chance, UTF-8 is
+    tried before windows-1252 and before the encoding that a page names or that is detected. A text with a few damaged
+    or cut characters keeps its encoding: they are U+FFFD. Without any other encoding it is windows-1252.
+
+    Source: https://encoding.spec.whatwg.org.
+    """
     if declared is None and data.isascii() and b"\x1b" not in data:
-        return UTF8
+        return data.decode()
+    text = next(text for text in _readings(data, declared, is_html) if text is not None)
+    return text.removeprefix("\ufeff")
+
+
+def _readings(data: bytes, declared: str | None, is_html: bool) -> Iterator[str | None]:
+    """The text in each likely encoding, the best evidence first; None where it does not fit."""
+    named = next((name for mark, name in _MARKS.items() if data.startswith(mark)), None) or _codec(declared)
+    if named not in (None, _DEFAULT):
+        yield _text(data, named, "strict")
+    if not data.isascii():
+        yield _text(data, "utf-8", "strict")
+        yield _text(data, "utf-8", "replace")
+    if named:
+        yield _text(data, named, "replace")
     from resiliparse.parse.encoding import detect_encoding
 
-    detected = detect_encoding(data, from_html_meta=is_html)
-    return tuple(name for name in (declared, detected, *_FALLBACKS) if name and _is_known(name))
+    yield _text(data, _codec(detect_encoding(data, from_html_meta=is_html)), "replace")
+    yield _text(data, _DEFAULT, "replace")
+    yield data.decode("latin-1")
+
+
+def _text(data: bytes, encoding: str | None, errors: str) -> str | None:
+    """The text; None if it does not fit, or if as many characters are damaged as are above 127 and are not."""
+    if encoding is None:
+        return None
+    try:
+        text = data.decode(encoding, errors)
+    except UnicodeError:
+        return None
+    if errors == "replace" and (num_damaged := text.count("\ufffd")):
+        num_ascii = len(text.encode("ascii", "ignore"))
+        return text if num_damaged < len(text) - num_ascii - num_damaged else None
+    return None if has_surrogates(text) else text  # utf-7 and its like can give halves of surrogate pairs
+
+
+def _codec(declared: str | None) -> str | None:
+    """The codec of a name of an encoding, as browsers read it; None for an unknown name."""
+    if declared is None:
+        return None
+    from resiliparse.parse.encoding import map_encoding_to_html5
+
+    name = map_encoding_to_html5(declared, False) or declared
+    return _SUPERSETS.get(name, name) if _is_known(name) else None
 
 
 def _is_known(encoding: str) -> bool:

@@ -27,7 +27,7 @@ from finpile import timestamps
 from finpile.config import SourceConfig
 from finpile.documents.document import HTML, PLAIN
 from finpile.plugins.format import Format
-from finpile.sources.bytes.decoding import decode, likely_encodings
+from finpile.sources.bytes.decoding import decode, decode_likely
 from finpile.sources.bytes.streams import ByteStream
 from finpile.sources.readers.accounting import Claim
 from finpile.sources.readers.converted import Converted, LeftOut, Refused, converted_record, read_bytes
@@ -174,7 +174,7 @@ def _decoded(value: str) -> str:
 def _word(data: bytes | str, charset: str | None) -> str:
     if isinstance(data, str):
         return data
-    return decode(data, likely_encodings(data, charset, is_html=False))[0]
+    return decode_likely(data, charset, is_html=False)
 
 
 class _Text(NamedTuple):
@@ -214,8 +214,11 @@ class _Parts:
         elif kind in ("text/plain", "text/html") and not is_attached:
             data = cast(bytes, part.get_payload(decode=True) or b"")
             is_html = kind == "text/html"
-            encodings = source.encoding or likely_encodings(data, part.get_content_charset(), is_html=is_html)
-            text = decode(data, encodings)[0].replace("\r\n", "\n")
+            if source.encoding:
+                text, _ = decode(data, source.encoding)
+            else:
+                text = decode_likely(data, part.get_content_charset(), is_html=is_html)
+            text = text.replace("\r\n", "\n")
             self.texts += [_Text(text, is_html)] if text.strip() else []
         else:
             self._leave_out(part, kind)

@@ -29,7 +29,7 @@ from finpile.config import SourceConfig
 from finpile.documents.blank import is_blank
 from finpile.documents.document import HTML, PLAIN
 from finpile.plugins.format import Format
-from finpile.sources.bytes.decoding import decode, likely_encodings
+from finpile.sources.bytes.decoding import decode, decode_likely
 from finpile.sources.bytes.http import HttpError, PayloadTooLarge, parse_response
 from finpile.sources.bytes.streams import ByteStream
 from finpile.sources.formats.warc.records import Damaged, Separator, WebRecord, read_records
@@ -125,7 +125,8 @@ def _document(
     media_type = _MEDIA_TYPES.get(content_type.split(";")[0].strip().lower())
     if media_type is None:
         raise Refused("not_text", f"{content_type or 'no type'} {record.url}")
-    text, _ = decode(payload, encodings or likely_encodings(payload, charset, is_html=media_type == HTML))
+    is_html = media_type == HTML
+    text = decode(payload, encodings)[0] if encodings else decode_likely(payload, charset, is_html=is_html)
     if is_blank(text):
         raise Refused("empty_text", record.url)
     crawled = _crawl_date(record.date)
