@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from functools import partial
 from typing import BinaryIO
 
-from finpile import timestamps
 from finpile.config import SourceConfig
 from finpile.plugins.format import Format
 from finpile.sources.bytes.decoding import UTF8, decode
@@ -73,7 +72,7 @@ def _day(locator: str, source: SourceConfig, data: bytes) -> Converted:
     channel = _channel(locator, notices)
     return Converted(
         text="\n".join(kept),
-        timestamp=timestamps.parse(opened["day"].strip()) if opened else None,
+        written=opened["day"].strip() if opened else "",
         meta={
             "messages": num_messages,
             "notices": len(notices),

@@ -46,13 +46,15 @@ def _article(data: bytes) -> Converted:
     front = ET.Element("article-meta") if meta is None else meta
     title = text_of(front, "title-group/article-title")
     doi = text_of(front, "article-id[@pub-id-type='doi']")
-    reading = min((one for one in map(_day, front.findall("pub-date")) if one.moment), key=_moment, default=None)
+    written = [day for day in map(_written, front.findall("pub-date")) if day]
+    reading = min((one for one in map(timestamps.read, written) if one.moment), key=_moment, default=None)
     facts = {
         "type": article.get("article-type"),
         "journal": text_of(article, "front/journal-meta//journal-title"),
         "pmc": text_of(front, "article-id[@pub-id-type='pmc']"),
         "license": next((value for one in front.iter("license") for key, value in one.items() if "href" in key), None),
         "timestamp_precision": reading.precision if reading and reading.precision != "second" else None,
+        "unreadable_timestamp": written[0] if written and not reading else None,
     }
     return Converted(
         text=f"{title}\n\n{text}" if title else text,
@@ -63,11 +65,10 @@ def _article(data: bytes) -> Converted:
     )
 
 
-def _day(date: ET.Element) -> timestamps.Reading:
-    """The date of a `<pub-date>`: a day, or a month or year, whose last second it is then."""
+def _written(date: ET.Element) -> str:
+    """The date of a `<pub-date>`: a day, or a month or year, whose last second it is then; empty without a year."""
     parts = [text_of(date, name) for name in ("year", "month", "day")]
-    written = "-".join(part.zfill(2) for part in parts[: next((n for n, part in enumerate(parts) if not part), 3)])
-    return timestamps.read(written) if written else timestamps.Reading()
+    return "-".join(part.zfill(2) for part in parts[: next((n for n, part in enumerate(parts) if not part), 3)])
 
 
 def _moment(reading: timestamps.Reading) -> float:

@@ -14,7 +14,6 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from finpile import timestamps
 from finpile.config import SourceConfig
 from finpile.plugins.format import Format
 from finpile.sources.readers.accounting import Claim
@@ -43,10 +42,8 @@ def _converted(written: str) -> Converted:
         written = written[front.end() :]
     tokens = _parser().parse(written)
     title = facts.pop("title", "") or _first_heading(tokens)
-    moment = timestamps.parse(facts["date"]) if facts.get("date") else None
-    return Converted(
-        text=_text(tokens), title=title, timestamp=moment, meta={name: fact for name, fact in facts.items() if fact}
-    )
+    meta = {name: fact for name, fact in facts.items() if fact}
+    return Converted(text=_text(tokens), title=title, written=facts.get("date", ""), meta=meta)
 
 
 @functools.cache

@@ -144,7 +144,8 @@ def _thread(posts: list[_Post], locator: str, _: bytes) -> Converted:
     if not any(post["Body"].strip() for post in (question, *answers)):
         raise Refused("empty_text", "no post with a body")
     dates = [post[name] for post in (question, *answers) for name in ("CreationDate", "LastEditDate") if name in post]
-    moments = [moment for moment in map(timestamps.parse, dates) if moment is not None]
+    moments = {date: timestamps.parse(date) for date in dates}
+    unreadable = [date for date, moment in moments.items() if moment is None]
     tags = _TAG.findall(question.get("Tags", ""))
     site = _SITE.search(locator)
     meta = {
@@ -153,11 +154,12 @@ def _thread(posts: list[_Post], locator: str, _: bytes) -> Converted:
         "answer_scores": [post.score for post in posts[1:]],
         **({"tags": tags} if tags else {}),
         **({"created": question["CreationDate"]} if "CreationDate" in question else {}),
+        **({"unreadable_timestamp": unreadable[0]} if unreadable else {}),
     }
     return Converted(
         text="\n".join(parts),
         media_type=HTML,
-        timestamp=max(moments, default=None),
+        timestamp=max(filter(None, moments.values()), default=None),
         title=title,
         url=f"https://{site[1]}.com/q/{posts[0].number}" if site else None,
         license=question.get("ContentLicense"),

@@ -48,7 +48,7 @@ class Converted:
     timestamp: datetime | None = None
     """The date in the record."""
     written: str = ""
-    """That date as it is written, if it is not read yet."""
+    """That date as it is written, if it is not read yet or cannot be read."""
     title: str | None = None
     url: str | None = None
     license: str | None = None
@@ -137,9 +137,11 @@ def _converted(data: bytes, locator: str, source: SourceConfig, convert: Convert
 
 def _raw_document(found: Converted, locator: str) -> RawDocument:
     moment, meta = found.timestamp, dict(found.meta)
-    if found.written:
-        moment = timestamps.read(found.written).moment
+    if found.written and moment is None:
+        reading = timestamps.read(found.written)
+        moment = reading.moment
         meta |= {"unreadable_timestamp": found.written} if moment is None else {}
+        meta |= {"timestamp_precision": reading.precision} if reading.precision != "second" else {}
     return RawDocument(
         locator=locator,
         text=found.text,

@@ -121,6 +121,13 @@ def test_properties_and_date_in_utc() -> None:
     assert (document.timestamp_origin, document.meta) == ("header", {"pages": 1, "author": "Ann"})
 
 
+@pytest.mark.parametrize("written", ["D:20220230", "D:19700101000000+99", "D:18500101", "long ago"])
+def test_a_date_of_creation_that_cannot_be_read_is_noted(written: str) -> None:
+    [document] = read(pdf_of([lines(("Text.", 72, 700))], b"/CreationDate (%s)" % written.encode()))
+    assert isinstance(document, RawDocument)
+    assert (document.timestamp, document.meta["unreadable_timestamp"]) == (None, written)
+
+
 def test_scans_are_rows_whole_or_by_page() -> None:
     [row] = read(pdf_of([IMAGE, IMAGE]))
     assert isinstance(row, Removal) and (row.reason, row.detail) == ("no_text_layer", "2 pages, no text on any")

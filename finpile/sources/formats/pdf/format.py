@@ -67,9 +67,11 @@ def _converted(data: bytes) -> Converted:
         if numbers
     ]
     info = found["info"]
+    created = info.get("creationdate", "")
     return Converted(
         text=text,
-        timestamp=_moment(info.get("creationdate", "")),
+        timestamp=_moment(created),
+        written=created,
         title=info.get("title"),
         meta={
             "pages": num_pages,
