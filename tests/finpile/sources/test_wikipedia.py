@@ -136,6 +136,10 @@ def test_page_above_the_limit_is_a_row(tmp_path: Path) -> None:
         ("{{lang-ru|Анна|Anna|lit}} {{script|Copt|Ⲁ}} {{script/Hebrew|א}} {{sort|2|two}}", "Анна Ⲁ א two"),
         ("{{circa}} {{val}} {{convert|3}} {{sortname}} {{frac}} {{chem}} {{langx|ru}}|", "|"),
         ("a}} ]] |} b", "a |} b"),
+        ("{{convert|5|to|10|km|mi|0}} {{convert|6|ft|2|in|cm}} {{convert|2|x|3|x|4|m}} {{cvt|3700|-|5500|m}}",
+         "5 to 10 km 6 ft 2 in 2 x 3 x 4 m 3700–5500 m"),
+        ("main() or ({{t}}) and ({{t}}; )", "main() or and"),
+        ("if x<y and\n\ny>z, List<String> <span>a</span><references /><br\n/>", "if x<y and\n\ny>z, List<String> a"),
     ],
 )  # fmt: skip
 def test_wikitext_becomes_text(wikitext: str, text: str) -> None:

@@ -66,6 +66,7 @@ _JOINED = {
     "hlist": (" · ", 100),
     "sfrac": ("/", 2),
 }
+_DIGITS = re.compile(r"[−+-]?[.,]?\d")
 _NUMBER = re.compile(r"\A\s*\d{1,3}\s*=")
 _NAMED = re.compile(r"\s*(?!\d+\s*=)([\w-]{1,40})\s*=")
 
@@ -94,6 +95,18 @@ def template_text(content: str) -> str:
     return _composed(name, values, _named(parameters)) if values and values[0] else ""
 
 
+def _measure(values: list[str]) -> str:
+    """A number and its unit; also of a range, several dimensions, or a measure in two units.
+
+    >>> _measure(["5", "km", "mi", "0"]), _measure(["5", "to", "10", "km", "mi"]), _measure(["6", "ft", "2", "in", "m"])
+    ('5 km', '5 to 10 km', '6 ft 2 in')
+    """
+    end = 2
+    while end + 1 < len(values) and _DIGITS.match(values[end]):
+        end += 2
+    return " ".join(values[:end]).replace(" - ", "–")
+
+
 def _named(parameters: list[str]) -> dict[str, str]:
     found = (_NAMED.match(parameter) for parameter in parameters)
     pairs = zip(found, parameters, strict=True)
@@ -103,7 +116,7 @@ def _named(parameters: list[str]) -> dict[str, str]:
 def _composed(name: str, values: list[str], named: dict[str, str]) -> str:
     """The text of a template that adds signs or words to its first parameter."""
     if name in ("convert", "cvt"):
-        return " ".join(values[:2]) if len(values) > 1 else ""
+        return _measure(values) if len(values) > 1 else ""
     if name in ("frac", "fraction"):
         *whole, above, below = ["1", *values] if len(values) == 1 else values[:3]
         return " ".join([*whole, f"{above}/{below}"])

@@ -57,10 +57,21 @@ _MAX_INDENT = 40
 _QUOTES = re.compile(r"'{2,}")
 _EXTERNAL = re.compile(r"\[(?:(?:https?|ftps?|news|irc)://|//|mailto:)[^\s\[\]<>]*[ \t]*([^\[\]\n]*)\]", re.IGNORECASE)
 _BREAK = re.compile(r"<(?:br|hr|p|/p|/div|/li|/tr)\b[^<>]*>", re.IGNORECASE)
-_TAG = re.compile(r"</?[a-z][a-z0-9]*\b[^<>]*>", re.IGNORECASE)
+#: The tags of MediaWiki and its extensions; it shows all others as they are written.
+#: Source: MediaWiki, includes/parser/Sanitizer.php; https://en.wikipedia.org/wiki/Special:Version.
+_TAG = re.compile(
+    r"</?(?:abbr|b|bdi|bdo|big|blockquote|br|caption|categorytree|ce|center|charinsert|chem|cite|code|data|dd|del|dfn|div|dl|"
+    r"dt|em|font|gallery|graph|h[1-6]|hiero|hr|i|imagemap|img|includeonly|indicator|inputbox|ins|kbd|langconvert|"
+    r"languages|li|link|mapframe|maplink|mark|math|meta|noinclude|nowiki|ol|onlyinclude|p|page|pagelist|pages|phonos|"
+    r"poem|pre|q|rb|references?|ref|rp|rss|rt|rtc|ruby|s|samp|score|section|small|source|span|strike|strong|sub|sup|"
+    r"syntaxhighlight|table|tbody|td|templatedata|templatestyles|tfoot|th|thead|time|timeline|tr|translate|tt|tvar|u|"
+    r"ul|var|wbr)\b[^<>]*>",
+    re.IGNORECASE,
+)
 _SWITCH = re.compile(r"__[A-Z]{3,30}__")
 _HEADING = re.compile(r"(={1,6})(.+?)\1[ \t]*")
-_EMPTY_BRACKETS = re.compile(r"[ \t]*\([\s,;:–-]{0,20}\)")
+#: What is left of brackets around templates without text; `main()` has none.
+_EMPTY_BRACKETS = re.compile(r"[ \t]+\(\)|[ \t]*\([\s,;:–-]{1,20}\)")
 _AFTER_BRACKET = re.compile(r"\([ \t]*[,;][ \t,;]{0,20}")
 _BLANK = re.compile(r"[ \t]{2,}")
 _LINES = re.compile(r"\n{3,}")
