@@ -205,13 +205,14 @@ class _Parts:
         return (f"{subject}\n\n{body}" if subject and body else body), PLAIN
 
     def _add(self, part: Message, source: SourceConfig) -> None:
+        """A part that says that it has several, and has none, is text."""
         kind, is_attached = part.get_content_type(), part.get_content_disposition() == "attachment"
         if kind == "multipart/alternative" and part.is_multipart():
             self._add_first(cast("list[Message]", part.get_payload()), source)
         elif part.is_multipart() and kind != "message/rfc822":
             for inner in cast("list[Message]", part.get_payload()):
                 self._add(inner, source)
-        elif kind in ("text/plain", "text/html") and not is_attached:
+        elif (kind in ("text/plain", "text/html") or kind.startswith("multipart/")) and not is_attached:
             data = cast(bytes, part.get_payload(decode=True) or b"")
             is_html = kind == "text/html"
             if source.encoding:

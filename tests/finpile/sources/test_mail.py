@@ -70,6 +70,12 @@ def test_plain_part_is_the_text_and_attachments_are_rows() -> None:
     assert b"inner" in rows[1].removed_text
 
 
+@pytest.mark.parametrize("boundary", ["", "; boundary=b"])
+def test_a_message_without_the_parts_that_it_says_is_text(boundary: str) -> None:
+    [document], [] = read(f"Subject: Oil\nContent-Type: multipart/mixed{boundary}\n\nIt rose.\n".encode())
+    assert document.text == "Oil\n\nIt rose."
+
+
 def test_html_alone_is_html() -> None:
     made = message("")
     made.set_content("<p>Rich</p>", subtype="html")
