@@ -37,9 +37,9 @@ def check_command(config: str, root: str | None, peek: int, as_json: bool) -> No
     """
     console = Console(as_json)
     parsed = load(config, root)
-    from finpile.sources.readers.finding import list_inputs
+    from finpile.sources.readers.finding import list_sources
 
-    inputs = [list_inputs(source, parsed.root) for source in parsed.sources]
+    inputs = list_sources(parsed)
     rows: list[dict[str, Any]] = [
         {
             "dataset": source.dataset,

@@ -434,3 +434,12 @@ def test_cuts_are_counted_and_shown_below_their_document(run: Run, corpus: Path)
     out = run("check", config, "--peek", "1").out
     assert "    cleaning cuts: c4_javascript 1\n" in out
     assert "      cut: c4_javascript: Enable javascript to read on here now.\n" in out
+
+
+def test_a_file_that_a_build_would_read_twice_is_an_error(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("Oil rose.")
+    source = "- {name: News, dataset: D, format: text, paths: '*.txt'}\n"
+    (tmp_path / "corpus.yaml").write_text(f"name: twice\nsources:\n{2 * source}")
+    found = run("check", tmp_path / "corpus.yaml")
+    assert found.code == 2
+    assert "corpus.yaml:4: source 'News' reads a.txt twice: make its patterns disjoint" in found.err

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from fsspec.implementations.local import LocalFileSystem
 
 from finpile import storage
-from finpile.config import SourceConfig
+from finpile.config import CorpusConfig, SourceConfig
 from finpile.config.strict_yaml import Place
 from finpile.errors import ConfigError, InputError, nearest
 from finpile.output.layout import Layout
@@ -78,6 +78,25 @@ def locate(url: str, place: str = "") -> tuple[Any, str]:
 
 
 # --- paths and patterns of a corpus file -----------------------------------------------------------------------------
+
+
+def list_sources(config: CorpusConfig) -> list[list[InputFile]]:
+    """The files of each source entry (`list_inputs`).
+
+    Raises: InputError for a path without a file, and where one row would read a file twice.
+    """
+    inputs = [list_inputs(source, config.root) for source in config.sources]
+    seen: set[tuple[str, str, str]] = set()
+    for source, files in zip(config.sources, inputs, strict=True):
+        for file in files:
+            keys = {(source.dataset, row, file.locator) for row in source.rows}
+            if keys & seen:
+                where = source.where.of("paths")
+                raise InputError(
+                    f"{where}source {source.label!r} reads {file.locator} twice: make its patterns disjoint"
+                )
+            seen |= keys
+    return inputs
 
 
 def list_inputs(source: SourceConfig, root: str) -> list[InputFile]:

@@ -15,13 +15,13 @@ import pyarrow as pa
 from finpile import storage
 from finpile.config import CorpusConfig, SourceConfig, to_dict
 from finpile.documents.ledger import Removal, ledger_table
-from finpile.errors import InputError, RunError
+from finpile.errors import RunError
 from finpile.output import stage_record
 from finpile.output.layout import INPUTS_PART, Layout
 from finpile.output.stage_record import FileRecord
 from finpile.output.work_folder import WorkFile, WorkFolder
 from finpile.sources.readers.accounting import ACCOUNT_SCHEMA, SUMS, Account, account_batch, whole_accounts
-from finpile.sources.readers.finding import InputFile, list_inputs
+from finpile.sources.readers.finding import InputFile, list_sources
 from finpile.sources.readers.multistream import in_ranges
 from finpile.sources.readers.reading import read_file
 from finpile.sources.readers.record_evidence import evidence_by_entry
@@ -63,20 +63,9 @@ def find_inputs(config: CorpusConfig) -> list[list[InputFile]]:
 
     Raises: InputError where a pattern matches nothing, or one row would read a file twice.
     """
-    inputs = [list_inputs(source, config.root) for source in config.sources]
-    seen: set[tuple[str, str, str]] = set()
-    for source, files in zip(config.sources, inputs, strict=True):
-        for file in files:
-            keys = {(source.dataset, row, file.locator) for row in source.rows}
-            if keys & seen:
-                where = source.where.of("paths")
-                raise InputError(
-                    f"{where}source {source.label!r} reads {file.locator} twice: make its patterns disjoint"
-                )
-            seen |= keys
     return [
         [part for file in files for part in in_ranges(file, source)]
-        for source, files in zip(config.sources, inputs, strict=True)
+        for source, files in zip(config.sources, list_sources(config), strict=True)
     ]
 
 
