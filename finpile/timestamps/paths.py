@@ -18,6 +18,10 @@ _DIRECTIVES = {
 }  # fmt: skip
 #: At the end of a pattern: more digits can follow the date, such as the number of a speech on that day.
 _MORE_DIGITS = "*"
+#: The end of a locator, behind the path: the record, and the part of it.
+_RECORD = re.compile(r"#[\d.+]+(?:/[a-z]+-[\w.]+)?$")
+#: Between an archive and a file in it.
+_MEMBER = re.compile(r"(?:\.tar|\.zip)(?:\.\w{2,4})?!|\.t(?:gz|bz2|xz|zst|lz4)!", re.IGNORECASE)
 
 
 def check_pattern(pattern: str) -> None:
@@ -26,8 +30,11 @@ def check_pattern(pattern: str) -> None:
     patterns.check_pattern("date_pattern", dated, _DIRECTIVES, "expected such as %Y-%m-%d, or q%q_%Y for a quarter")
 
 
-def from_name(path: str, pattern: str) -> Reading:
-    """The date or period in the file name of a path by a pattern; in the whole path if the pattern has a `/`.
+def from_name(locator: str, pattern: str) -> Reading:
+    """The date or period in the file name of a locator by a pattern; in the whole path if the pattern has a `/`.
+
+    The place of a record in its file is not searched. Of a file in an archive, the name of the archive counts only if
+    its own has no date.
 
     Of several matches that are plausible dates, such as the two ends of a range, the latest counts: a text can report
     what happened until then. No other digit can be adjacent to a match, unless the pattern ends in `*`. A pattern
@@ -38,16 +45,19 @@ def from_name(path: str, pattern: str) -> Reading:
     >>> from_name("calls/CHD_q2_2020.txt", "q%q_%Y").moment.isoformat()
     '2020-06-30T23:59:59+00:00'
     """
-    where = path if "/" in pattern else path.rstrip("/").rsplit("/", 1)[-1]
     dated = pattern.removesuffix(_MORE_DIGITS)
-    latest = NOTHING
-    for match in _regex(dated, dated != pattern).finditer(where):
-        reading = read_pattern(match[1], dated)
-        if reading.moment is None or not is_plausible(reading.moment):
-            continue
-        if latest.moment is None or reading.moment > latest.moment:
-            latest = reading
-    return latest
+    for path in reversed(_MEMBER.split(_RECORD.sub("", locator))):
+        where = path if "/" in pattern else path.rstrip("/").rsplit("/", 1)[-1]
+        latest = NOTHING
+        for match in _regex(dated, dated != pattern).finditer(where):
+            reading = read_pattern(match[1], dated)
+            if reading.moment is None or not is_plausible(reading.moment):
+                continue
+            if latest.moment is None or reading.moment > latest.moment:
+                latest = reading
+        if latest.moment is not None:
+            return latest
+    return NOTHING
 
 
 #: Parts of a path, the surest first: /2021/03/15/ or /2021/mar/15/, /2021-03-15-title, /20210315/.

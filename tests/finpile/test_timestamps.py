@@ -203,6 +203,26 @@ def test_a_period_in_a_name_is_read_as_that_of_a_field(path: str, pattern: str, 
     assert timestamps.from_name(path, pattern) == timestamps.read(like)
 
 
+@pytest.mark.parametrize(
+    ("locator", "moment"),
+    [
+        ("20220304.tar!a.txt", utc(2022, 3, 4)),
+        ("20220304.tar!b/a.txt", utc(2022, 3, 4)),
+        ("20220304.tar.zst!a.jsonl#0", utc(2022, 3, 4)),
+        ("20220304.tgz!20210304.jsonl#20230304", utc(2021, 3, 4)),
+        ("20220304.zip!b/20210304.tar!a.txt", utc(2021, 3, 4)),
+        ("20220304_Yahoo!_calls.txt", utc(2022, 3, 4)),
+        ("a.mbox#20220304", None),
+        ("a.xml.bz2#20220304+20210304", None),
+        ("a.txt#20220304/item-1", None),
+    ],
+)
+def test_the_name_of_an_archive_counts_without_a_date_in_that_of_the_file_and_a_place_never(
+    locator: str, moment: datetime | None
+) -> None:
+    assert timestamps.from_name(locator, "%Y%m%d") == timestamps.Reading(moment)
+
+
 @pytest.mark.parametrize("pattern", ["%Y-%d", "%m-%d", "%q", "%Y-%q-%m", "%Y %y-%m-%d", "%d %d %m %Y", "%Q", "%", ""])
 def test_a_pattern_without_a_year_or_with_a_gap_is_a_config_error(pattern: str) -> None:
     with pytest.raises(ConfigError, match="date_pattern"):

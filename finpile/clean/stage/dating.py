@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -28,8 +27,6 @@ DATE_REASONS = {
 #: Key in `meta` of documents that are dated by a period: month, quarter, half or year.
 PRECISION = "timestamp_precision"
 
-#: The end of a locator, behind the path: the record, and the part of it.
-_RECORD = re.compile(r"#[\d.]+(?:/[a-z]+-[\w.]+)?$")
 _MAX_DETAIL = 200
 
 
@@ -119,7 +116,7 @@ class Dating:
             yield "html", Reading(moment)
         yield "url", Reading(timestamps.from_url(document.url))
         if self._pattern:
-            yield "filename", timestamps.from_name(_RECORD.sub("", document.locator), self._pattern)
+            yield "filename", timestamps.from_name(document.locator, self._pattern)
 
 
 def _with_precision(meta: str, reading: Reading) -> str:

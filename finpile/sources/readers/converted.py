@@ -159,10 +159,9 @@ def _dated(document: RawDocument, source: SourceConfig) -> RawDocument:
     """The document, with the date of its file's name if it has none of its own."""
     if document.timestamp is not None or not source.date_pattern:
         return document
-    name = document.locator.rsplit("!", 1)[-1]  # of a member, only its own name may hold the date
-    reading, meta = timestamps.from_name(name, source.date_pattern), dict(document.meta)
+    reading, meta = timestamps.from_name(document.locator, source.date_pattern), dict(document.meta)
     if reading.moment is None:
-        meta.setdefault("unreadable_timestamp", posixpath.basename(name))
+        meta.setdefault("unreadable_timestamp", posixpath.basename(document.locator.rsplit("!", 1)[-1]))
         return replace(document, meta=meta)
     if reading.precision != "second":
         meta["timestamp_precision"] = reading.precision

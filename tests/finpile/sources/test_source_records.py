@@ -345,7 +345,7 @@ def test_a_file_named_by_a_quarter_is_dated_by_its_end(tmp_path: Path) -> None:
     assert (document.timestamp_origin, document.meta) == ("filename", {"timestamp_precision": "quarter"})
 
 
-def test_the_date_in_an_archives_name_is_not_that_of_its_members(tmp_path: Path) -> None:
+def test_the_date_in_an_archives_name_is_not_that_of_a_member_with_one(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "dump-2024-01-01.tar", "w") as archive:
         info = tarfile.TarInfo("2022-03-04.txt")
         info.size = 1
