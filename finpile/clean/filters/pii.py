@@ -54,6 +54,8 @@ _IBAN = re.compile(r"(?<!\w)[A-Z]{2}\d\d(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3}
 _CARD = re.compile(r"(?<![\w.+-])\d(?:[ -]?\d){12,18}(?![\w-]|\.\d)", re.ASCII)
 _SSN = re.compile(r"(?<![\w-])(?!000|666|9)\d{3}-(?!00)\d\d-(?!0000)\d{4}(?![\w-])", re.ASCII)
 _PHONE = re.compile(r"(?<![\w.,+/$€£-])(?:\+|\(?\d)[\d ().-]{5,24}\d(?![\w%]|[.,:]\d)", re.ASCII)
+#: A part of the above whose groups are joined by other signs than spaces, but for a space behind a code.
+_JOINED = re.compile(r"(?<![^ ])(?:\+\d{1,3}[ .-]?)?(?:\(\d{2,5}\) ?)?\d[\d.-]{4,20}\d(?![^ ])", re.ASCII)
 
 #: First digits of card numbers and their lengths. Source: ISO/IEC 7812 ranges of Visa, Mastercard, American Express,
 #: Discover, Diners Club and JCB.
@@ -136,22 +138,34 @@ def _numbers(text: str, _: PiiParameters) -> Found:
 
 
 def _phones(text: str, parameters: PiiParameters) -> Found:
-    for match in _PHONE.finditer(text):
-        number = match[0]
-        num_digits = sum(map(str.isdigit, number))
-        if not _LEAST_PHONE_DIGITS <= num_digits <= _MOST_PHONE_DIGITS or number.count("(") != number.count(")"):
-            continue
-        regions: tuple[str | None, ...] = (None,) if number.startswith("+") else parameters.phone_regions
-        if len(number) > num_digits and any(_is_phone(number, region) for region in regions):
+    end = 0
+    while match := _PHONE.search(text, end):
+        end = match.end()
+        if _is_phone(match[0], parameters.phone_regions):
             yield match.span()
+            continue
+        for one in _JOINED.finditer(text, *match.span()):  # in a row of numbers: a postcode, then a phone number
+            is_cut = text.startswith("-", one.end())
+            if not is_cut and _is_phone(one[0], parameters.phone_regions):
+                yield one.span()
+                end = one.end()  # the next one may be cut at the end of the row
+                break
 
 
-def _is_phone(number: str, region: str | None) -> bool:
+def _is_phone(number: str, regions: tuple[str, ...]) -> bool:
+    num_digits = sum(map(str.isdigit, number))
+    if not _LEAST_PHONE_DIGITS <= num_digits <= _MOST_PHONE_DIGITS or number.count("(") != number.count(")"):
+        return False
+    if len(number) == num_digits:
+        return False
     import phonenumbers  # loads tables of all countries
 
     grouped = phonenumbers.Leniency.STRICT_GROUPING  # digits are in groups as the country writes them
-    found = list(phonenumbers.PhoneNumberMatcher(number, region, grouped))
-    return len(found) == 1 and found[0].raw_string == number
+    for region in (None,) if number.startswith("+") else regions:
+        found = list(phonenumbers.PhoneNumberMatcher(number, region, grouped))
+        if len(found) == 1 and found[0].raw_string == number:
+            return True
+    return False
 
 
 #: By kind, the ones that win first: of two with one start, the stricter check.
