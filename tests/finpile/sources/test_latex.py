@@ -72,6 +72,12 @@ def test_article() -> None:
         (r"G\"odel, \'{e}, \c{c}, \v s, na\"{\i}ve, \o re, \ss", "Gödel, é, ç, š, naïve, øre, ß"),
         (r"\textcolor{red}{a} \href{http://x}{b} \emph{c}{\em d} \verb|a  {|", "a b cd a  {"),
         (r"a\\[2pt]b\par c \noindent [d]", "a\nb\n\nc [d]"),
+        (
+            r"\url{http://x/~b?a=1&b\_c%20d--e} \href{http://x/%20}{y}\footnote{\url{z%}} w",
+            "http://x/~b?a=1&b_c%20d--e y (z%) w",
+        ),
+        (r"\verb|% {|\footnote{a} \url|b| % \url{c} {", "% { (a) |b|"),
+        (r"a \iffalse b \figure{c} \fi d \iffalse e", "a d e"),
         (r"\def\x#1{no} \let\a\b \newtheorem{thm}[a]{Thm} yes", "yes"),
         (r"5\$ and $x", "5$ and $x"),
         (r"\[ a \] \( b \) $$c$$", "\\[ a \\]\n\n\\( b \\)\n\n$$c$$"),

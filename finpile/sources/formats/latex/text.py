@@ -15,7 +15,13 @@ _TOKEN = re.compile(
     r"\\(?P<symbol>.)|%[^\n]*(?:\n[ \t]*)?|\$\$?|[{}~&]|``|''|---?",
     re.DOTALL,
 )
-_BRACES = re.compile(r"\\.|[{}]|%[^\n]*", re.DOTALL)
+_BRACES = re.compile(
+    r"\\(?:url|path|nolinkurl|href)\s*(?P<address>\{(?:\\[^\n]|[^{}\\\n])*\})"
+    r"|\\verb(?P<mark>[^\w\s*])[^\n]*?(?P=mark)|\\.|[{}]|%[^\n]*",
+    re.DOTALL,
+)
+_ESCAPED = re.compile(r"\\([%#&_~{}])")
+_FI = re.compile(r"\\fi(?![a-zA-Z@])")
 _OPTION = re.compile(r"\[[^\[\]]{0,400}\]")
 _NAME = re.compile(r"\\[a-zA-Z@]+\*?")
 _DEFINED = re.compile(r"\s*\\[a-zA-Z@]+[^{}\n]{0,100}(?=\{)")
@@ -168,6 +174,12 @@ class _Converter:
             return found.end(), _accented(name, found)
         if name == "verb" and (found := _VERB.match(self.source, at, end)):
             return found.end(), found[2].translate(_KEPT)
+        if name in ("url", "path", "nolinkurl") and (close := self._argument(at, end)) > at:
+            return close, _ESCAPED.sub(r"\1", self.source[self.source.find("{", at) + 1 : close - 1])
+        if name == "iffalse" and name not in self._missing:
+            found = _FI.search(self.source, at)
+            self._missing |= set() if found else {name}
+            return (found.end() if found and found.end() <= end else at), ""
         if name == "item":
             option = _OPTION.match(self.source, at, end)
             label = self._inner(option.start() + 1, option.end() - 1) if option else "-"
@@ -285,7 +297,9 @@ def _matching_braces(source: str) -> dict[int, int]:
     closing: dict[int, int] = {}
     opened: list[int] = []
     for found in _BRACES.finditer(source):
-        if found[0] == "{":
+        if found["address"]:  # where a percent sign begins no comment
+            closing[found.start("address")] = found.end() - 1
+        elif found[0] == "{":
             opened.append(found.start())
         elif found[0] == "}" and opened:
             closing[opened.pop()] = found.start()
