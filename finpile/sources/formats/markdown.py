@@ -22,9 +22,13 @@ from finpile.sources.readers.converted import Converted, read_text
 if TYPE_CHECKING:
     from markdown_it.token import Token
 
-_FRONT = re.compile(r"---[ \t]*\n((?:[^\n]*\n){0,200}?)(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
+#: Pairs, and lines of values and comments between them; other lines between two rules are text.
+_FRONT_LINE = r"(?:[\"']?\w[\w\-]{0,63}[\"']?[ \t]*:[^\n]*|[ \t#\-\]}][^\n]*|)\n"
+_FRONT = re.compile(rf"---[ \t]*\n((?:{_FRONT_LINE}){{0,200}}?)(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
 _PAIR = re.compile(r"([\w\-]{1,64})[ \t]*:[ \t]*(.*)")
-_TAG = re.compile(r"<!--.*?(?:-->|\Z)|</?[a-zA-Z][^<>]*>", re.DOTALL)
+_TAG = re.compile(
+    r"<!--.*?(?:-->|\Z)|<(script|style)\b.*?(?:</\1\s*>|\Z)|</?[a-zA-Z][^<>]*>", re.DOTALL | re.IGNORECASE
+)
 _GAPS = re.compile(r"\n{3,}")
 
 

@@ -71,6 +71,19 @@ def test_title_is_the_first_heading() -> None:
     assert isinstance(document, RawDocument) and (document.title, document.text) == ("One", "text\n\nOne\n\nTwo")
 
 
+def test_text_between_two_rules_is_text_and_metadata_may_have_lists() -> None:
+    document = read("---\nOil rose.\nWhy: demand.\n\n---\nmore")
+    assert isinstance(document, RawDocument) and document.text == "Oil rose. Why: demand.\n\nmore"
+    document = read("---\n# c\ntags:\n- a\n  b: c\nlist: [\n]\ndate: 2022-03-04\n\n'k': v\n---\nOil")
+    assert isinstance(document, RawDocument) and (document.text, document.meta["date"]) == ("Oil", "2022-03-04")
+    assert read("---\n" + "-a: b\n" * 300) is not None
+
+
+def test_scripts_and_styles_are_no_text() -> None:
+    document = read("a\n\n<SCRIPT>\nvar x = 1;\n</script>\n<style>p {}</style>\n\nb <i>c</i>")
+    assert isinstance(document, RawDocument) and document.text == "a\n\nb c"
+
+
 def test_deep_nesting_costs_linear_time() -> None:
     for mark in (">", "- ", "[", "*", "<"):
         assert read(mark * 20_000 + "x") is not None
