@@ -72,7 +72,11 @@ def to_document(
             found[target], values[target] = [(record, key)], record[key]
         elif "." in key and (path := next(paths(record, key), None)):
             found[target], values[target] = path, path[-1][0][path[-1][1]]
-    text: Any = values.get("text")
+    text: Any = values.pop("text", None)
+    for target, value in values.items():
+        if isinstance(value, bytes):  # texts in a Parquet file whose writer did not say that they are
+            with suppress(UnicodeDecodeError):
+                values[target] = value.decode()
     seen: set[str] = set()
     parts: list[Path] = []
     if template is not None:

@@ -278,6 +278,15 @@ def test_a_title_that_is_no_utf8_is_the_only_one_left_out(tmp_path: Path, kind: 
     assert [document.title for document in documents] == ["good", None, "better"]
 
 
+def test_fields_of_bytes_are_texts(tmp_path: Path) -> None:
+    """As in files of Impala, and of Spark with `binaryAsString`."""
+    fields = {"text": b"a", "title": b"b", "timestamp": b"2022-03-04", "url": b"http://x"}
+    write_table(tmp_path / "a.parquet", {name: pa.array([value]) for name, value in fields.items()})
+    [document], [] = read_folder(tmp_path, source("parquet"))
+    assert (document.text, document.title, document.timestamp, document.url) == ("a", "b", DAY, "http://x")
+    assert document.meta == {}
+
+
 def test_a_parquet_file_without_the_text_column_is_one_row(tmp_path: Path) -> None:
     write_table(tmp_path / "a.parquet", {"body": ["x", "y"]})
     documents, [row] = read_folder(tmp_path, source("parquet"))
