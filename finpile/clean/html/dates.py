@@ -6,11 +6,11 @@ import itertools
 import json
 import re
 from collections.abc import Iterator
-from datetime import datetime
 from html import unescape
 from typing import TYPE_CHECKING, Any
 
 from finpile import timestamps
+from finpile.timestamps import Reading
 
 if TYPE_CHECKING:
     from finpile.clean.html.markup import MarkupCounts
@@ -39,9 +39,9 @@ _MAX_JSON_CHARACTERS = 1 << 20
 _MAX_VALUES = 1000
 
 
-def read_html(html: str, counts: MarkupCounts | None = None) -> tuple[datetime | None, str | None]:
-    """The publication date that a page states about itself; if there is none, also the first date that was not read
-    because its order is open.
+def read_html(html: str, counts: MarkupCounts | None = None) -> tuple[Reading, str | None]:
+    """The publication date or period that a page states about itself; if there is none, also the first date that was
+    not read because its order is open.
 
     Asked in this order: <meta> names (`article:published_time` first, plain `date` last), datePublished in JSON-LD,
     datePublished as itemprop, the first <time datetime>. Only plausible dates count, and of dates of three numbers
@@ -50,12 +50,12 @@ def read_html(html: str, counts: MarkupCounts | None = None) -> tuple[datetime |
     meta_end, time_end = (counts.meta_end, counts.time_end) if counts else (len(html), len(html))
     left_open = None
     for value in itertools.islice(_html_values(html, meta_end, time_end), _MAX_VALUES):
-        moment = _plausible_date(value)
-        if moment is not None:
-            return moment, None
+        reading = timestamps.read(value)
+        if reading.moment is not None and timestamps.is_plausible(reading.moment):
+            return reading, None
         if left_open is None and len(timestamps.possible_orders(value)) > 1:
             left_open = value
-    return None, left_open
+    return Reading(), left_open
 
 
 def _html_values(html: str, meta_end: int, time_end: int) -> Iterator[str]:
@@ -153,8 +153,3 @@ def _attributes(tag: str) -> dict[str, str]:
     for name, double, single, bare in _ATTRIBUTE.findall(tag):
         found.setdefault(name.lower(), unescape(double or single or bare))
     return found
-
-
-def _plausible_date(value: str) -> datetime | None:
-    moment = timestamps.parse(value)
-    return moment if moment is not None and timestamps.is_plausible(moment) else None

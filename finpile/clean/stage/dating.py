@@ -110,10 +110,10 @@ class Dating:
         self, document: Datable, html: str | None, counts: MarkupCounts | None, found: Dated
     ) -> Iterator[tuple[str, Reading]]:
         if html is not None:
-            moment, left_open = read_html(html, counts)
+            reading, left_open = read_html(html, counts)
             if left_open is not None:
                 found.notes.append(("ambiguous_timestamp", left_open[:_MAX_DETAIL]))
-            yield "html", Reading(moment)
+            yield "html", reading
         yield "url", Reading(timestamps.from_url(document.url))
         if self._pattern:
             yield "filename", timestamps.from_name(document.locator, self._pattern)

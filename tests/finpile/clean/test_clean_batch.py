@@ -197,6 +197,12 @@ def test_a_period_in_a_files_name_has_its_precision_in_meta() -> None:
     assert (row["timestamp_origin"], json.loads(row["meta"])) == ("filename", {"timestamp_precision": "quarter"})
 
 
+def test_a_period_in_a_page_has_its_precision_in_meta() -> None:
+    row, _ = one(RawDocument(locator="a", text='<meta name="dc.date" content="2021"><p>Oil rose.', media_type=HTML))
+    assert row["timestamp"] == datetime(2021, 12, 31, 23, 59, 59, tzinfo=UTC)
+    assert (row["timestamp_origin"], json.loads(row["meta"])) == ("html", {"timestamp_precision": "year"})
+
+
 def test_the_precision_of_a_date_that_is_dropped_goes_with_it() -> None:
     raw = RawDocument(
         locator="2020-06-30.htm", text="<p>Oil rose.", media_type=HTML, timestamp=datetime(1850, 12, 31, tzinfo=UTC),

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from finpile.clean.html.dates import _META, _tags, read_html
 from finpile.clean.html.markup import measure
+from finpile.timestamps import Reading
 
 
 def stated(html: str) -> datetime | None:
     """The publication date of a page."""
-    return read_html(html)[0]
+    return read_html(html)[0].moment
 
 
 def utc(*parts: int) -> datetime:
@@ -102,6 +103,6 @@ def test_unfinished_tags_are_searched_for_their_end_once(unit: str, end: str) ->
 def test_a_date_whose_order_is_open_is_passed_over_and_named() -> None:
     """`2/10/2008` is not evidence; a later one is taken where there is one."""
     open_date = '<meta name="date" content="2/10/2008">'
-    assert read_html(open_date) == (None, "2/10/2008")
-    assert read_html(open_date + '<time datetime="2008-10-02">') == (datetime(2008, 10, 2, tzinfo=UTC), None)
-    assert read_html('<meta name="date" content="23/10/2008">') == (datetime(2008, 10, 23, tzinfo=UTC), None)
+    assert read_html(open_date) == (Reading(), "2/10/2008")
+    assert read_html(open_date + '<time datetime="2008-10-02">') == (Reading(datetime(2008, 10, 2, tzinfo=UTC)), None)
+    assert read_html('<meta name="date" content="23/10/2008">') == (Reading(datetime(2008, 10, 23, tzinfo=UTC)), None)
