@@ -62,12 +62,18 @@ class Rules:
 
 
 def paragraphs(root: ET.Element, rules: Rules) -> list[str]:
-    """The paragraphs below an element, in order, with single spaces."""
+    """The paragraphs below an element, in order, with single spaces; those in a cell are parts of its row."""
     found: list[str] = []
     parts: list[str] = []
+    num_cells = 0  # that are open
     for element, is_start in _walk(root, rules.skipped):
+        if element.tag in rules.cells:
+            num_cells += 1 if is_start else -1
         if element.tag in rules.blocks:
-            _flush(parts, found)
+            if num_cells:
+                parts.append(" ")
+            else:
+                _flush(parts, found)
         if is_start:
             parts.append(element.text or "")
         else:

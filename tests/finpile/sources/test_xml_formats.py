@@ -169,3 +169,9 @@ def test_debates_of_parlamint(real_data: Callable[[str], Path]) -> None:
     documents, rows, _ = read_all(real_data("europarl"), "tei", "parlamint_tei.tar.zst")
     assert (len(documents), rows) == (7, {})
     assert all(document.timestamp and document.timestamp.year == 2015 for document in documents)
+
+
+def test_paragraphs_in_a_cell_are_in_the_line_of_its_row() -> None:
+    table = "<table><tr><td><p>a</p><p>b</p></td><td>1<list><list-item><p>x</p></list-item></list></td></tr></table>"
+    rules = Rules(blocks=("p", "tr", "list-item"), cells=("td",))
+    assert paragraphs(parse_xml(f"<body>{table}<p>c</p></body>".encode()), rules) == ["a b\t1 x", "c"]
