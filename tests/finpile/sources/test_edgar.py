@@ -173,6 +173,12 @@ def test_each_document_has_its_own_encoding() -> None:
     assert [found.text for found in read(data) if isinstance(found, RawDocument)] == ["café", "café “q”"]
 
 
+def test_a_damaged_byte_does_not_change_the_encoding_of_a_document() -> None:
+    text = "It\u2019s a \u201ccaf\u00e9\u201d "
+    assert one(txt(document(f"{text}PLACE")).replace(b"PLACE", b"\x96")).text == f"{text}\ufffd"
+    assert one(txt(document(text)).replace(text.encode(), text.encode("cp1252") + b"\x9d")).text == f"{text}\ufffd"
+
+
 def test_bytes_that_no_encoding_reads_are_kept_in_the_ledger() -> None:
     source = SourceConfig(name="Filings", dataset="FinPile", format="edgar", paths=("*",), encoding=("ascii",))
     (found,) = read(txt(document("caf\u00e9")), source)

@@ -34,7 +34,7 @@ from finpile.filings import find_items
 from finpile.filings.item_titles import declared_number
 from finpile.plugins.format import Format
 from finpile.plugins.section import Section
-from finpile.sources.bytes.decoding import decode
+from finpile.sources.bytes.decoding import decode, decode_likely
 from finpile.sources.bytes.streams import BrokenStream
 from finpile.sources.formats.edgar.header import META, Header, read_header
 from finpile.sources.formats.edgar.header import tags as read_tags
@@ -42,9 +42,6 @@ from finpile.sources.readers.accounting import Claim, Lost, Record, Structure
 from finpile.sources.readers.base import removal
 from finpile.sources.readers.converted import Converted, Refused, document_of
 from finpile.sources.readers.pieces import Piece, lost, pieces
-
-#: Filings do not declare their encoding; the last one reads any byte.
-DEFAULT_ENCODINGS = ("utf-8", "cp1252", "latin-1")
 
 _OPEN = rb"<DOCUMENT>(?=\s{0,64}<TYPE>)"
 _CLOSE = b"</DOCUMENT>"
@@ -134,7 +131,7 @@ class _Submission:
     def record(self, start: int, end: int, data: bytes) -> Record:
         """`data`: from the document's start tag."""
         where = self._place(start)
-        convert = partial(_document, self._header, self._source.encoding or DEFAULT_ENCODINGS)
+        convert = partial(_document, self._header, self._source.encoding)
         return Record(start, end, where, data, partial(document_of, data, where, self._source, convert))
 
     def between(self, piece: Piece) -> Iterator[Claim]:
@@ -218,7 +215,8 @@ def _document(header: Header, encodings: Sequence[str], record: bytes) -> Conver
     kind = _kind(content, document_type, tags.get("FILENAME", ""))
     if kind not in (HTML, PLAIN):
         raise Refused("not_text", f"<TYPE>{document_type}: {kind}")
-    text, _ = decode(_unwrap(content), encodings)
+    inner = _unwrap(content)
+    text = decode(inner, encodings)[0] if encodings else decode_likely(inner, "cp1252", is_html=False)
     if is_blank(text):
         raise Refused("empty_text", f"<TYPE>{document_type}")
     form_type = header.fields.get("form_type") or document_type
@@ -262,7 +260,7 @@ def _kind(content: bytes, document_type: str, filename: str) -> str:
 
 
 def _header_text(data: bytes) -> str:
-    return decode(data, DEFAULT_ENCODINGS)[0]
+    return decode_likely(data, "cp1252", is_html=False)
 
 
 def describe(text: str, meta: Mapping[str, Any]) -> dict[str, Any]:
