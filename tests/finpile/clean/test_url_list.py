@@ -45,6 +45,9 @@ def test_an_entry_covers_what_its_definition_says(entry: tuple[str, list[str]], 
         ("https://xn--bcher-kva.example/", "bücher.example"),
         ("http://[2001:db8::1]/x", "[2001:db8::1]"),
         ("example.com/no/scheme", "example.com/no"),
+        ("example.com/to?url=http://a.org/", "example.com"),
+        ("//example.com/a", "example.com"),
+        ("https://example.com/a", "//example.com/a"),
     ],
 )
 def test_forms_of_a_url_are_one(url: str, line: str) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
@@ -30,6 +31,7 @@ _U64 = npt.NDArray[np.uint64]
 #: The files of a folder that are read.
 FOLDER_FILES = ("domains", "urls")
 _DIGEST_BYTES = 16
+_SCHEME = re.compile(r"^(?:[A-Za-z][A-Za-z0-9+.\-]*:)?//")
 
 
 def list_files(path: str) -> list[str]:
@@ -130,7 +132,7 @@ def normal_entry(line: str) -> str:
 def _parts(url: str) -> tuple[str, str, str]:
     """The host, path and query; no host if there is none that can be read."""
     try:
-        split: SplitResult = urlsplit(url.strip() if "://" in url else f"//{url.strip()}")
+        split: SplitResult = urlsplit(f"//{_SCHEME.sub('', url.strip(), count=1)}")
         host = split.hostname or ""
     except ValueError:
         return "", "", ""
