@@ -72,6 +72,7 @@ def _html_values(html: str, meta_end: int, time_end: int) -> Iterator[str]:
 def _tags(html: str, opening: re.Pattern[str], end: int) -> Iterator[tuple[str, int]]:
     """The inside of each tag that `opening` begins before `end`, up to the next `>`, and the offset of that.
 
+    A tag is left out if a comment that is open begins within the `_MAX_TAG_CHARACTERS` before it.
     The search for `>` never reads a character twice: a page of tags that do not end is read once.
     """
     at, close = 0, -1
@@ -82,7 +83,9 @@ def _tags(html: str, opening: re.Pattern[str], end: int) -> Iterator[tuple[str, 
         if close < 0:
             return
         if 0 < close - at <= _MAX_TAG_CHARACTERS:
-            yield html[at:close], close
+            before = max(0, found.start() - _MAX_TAG_CHARACTERS)
+            if html.rfind("<!--", before, found.start()) <= html.rfind("-->", before, found.start()):
+                yield html[at:close], close
             at = close + 1
 
 

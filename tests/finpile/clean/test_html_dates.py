@@ -106,3 +106,11 @@ def test_a_date_whose_order_is_open_is_passed_over_and_named() -> None:
     assert read_html(open_date) == (Reading(), "2/10/2008")
     assert read_html(open_date + '<time datetime="2008-10-02">') == (Reading(datetime(2008, 10, 2, tzinfo=UTC)), None)
     assert read_html('<meta name="date" content="23/10/2008">') == (Reading(datetime(2008, 10, 23, tzinfo=UTC)), None)
+
+
+def test_a_date_in_a_comment_is_not_that_of_the_page() -> None:
+    old = '<meta name="date" content="2009-01-01">'
+    assert stated(f"<!-- <title>Old</title> {old} --><time datetime=2021-03-15>") == utc(2021, 3, 15)
+    assert stated(f"<!-- {old}") is None
+    assert stated(f"<!-- new --><!-->{old}") == utc(2009, 1, 1)
+    assert stated('<!-- <script type="application/ld+json">{"datePublished": "2009-01-01"}</script> -->') is None
