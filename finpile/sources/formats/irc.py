@@ -25,7 +25,8 @@ from finpile.sources.readers.pieces import lost, pieces
 #: A day begins: `--- Log opened Wed May 15 00:00:03 2013` or `--- Day changed Thu May 16 2013` (irssi).
 _DAY = re.compile(r"--- (?:Log opened|Day changed) (?P<day>[^\n]{1,80})")
 _DAY_LINE = rb"(?:\A|(?<=\n))--- (?:Log opened|Day changed) [^\r\n]{1,80}\r?\n"
-_CLOCK = r"(?:\[?(?:\d{4}-\d\d-\d\d[T ]|[A-Z][a-z]{2} \d\d )?\d{1,2}:\d\d(?::\d\d)?\]?[ \t]*)"
+#: Whole: seconds are no part of what follows.
+_CLOCK = r"(?>\[?(?:\d{4}-\d\d-\d\d[T ]|[A-Z][a-z]{2} \d\d )?\d{1,2}:\d\d(?::\d\d)?\]?[ \t]*)"
 _MESSAGE = re.compile(rf"{_CLOCK}?<(?P<nick>[^<>]{{1,64}})>[ \t]?(?P<text>.*)")
 _TABBED = re.compile(rf"{_CLOCK}(?P<nick>[^\s<>=*-][^\s<>]{{0,63}})\t+(?P<text>.*)")
 #: What nobody in the channel sees as a message: a notice to it, and a message from elsewhere.

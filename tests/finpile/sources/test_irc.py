@@ -44,6 +44,13 @@ def test_days_of_a_log_are_documents() -> None:
     assert [one.locator for one in (first, second)] == ["a.log#0", f"a.log#{IRSSI.index('--- Day')}"]
 
 
+@pytest.mark.parametrize("mark", ["-->", "<--", "--"])
+def test_notices_of_weechat_are_left_out(mark: str) -> None:
+    [document] = read(f"2013-05-15 09:14:01\ta\toil\n2013-05-15 09:14:02\t{mark}\tb has moved\n")
+    assert isinstance(document, RawDocument)
+    assert (document.text, document.meta) == ("<a> oil", {"messages": 1, "notices": 1})
+
+
 @pytest.mark.parametrize(
     "line",
     [
