@@ -138,6 +138,8 @@ def test_page_above_the_limit_is_a_row(tmp_path: Path) -> None:
         ("a}} ]] |} b", "a |} b"),
         ("{{convert|5|to|10|km|mi|0}} {{convert|6|ft|2|in|cm}} {{convert|2|x|3|x|4|m}} {{cvt|3700|-|5500|m}}",
          "5 to 10 km 6 ft 2 in 2 x 3 x 4 m 3700–5500 m"),
+        ("{{reign|1152|1190}} {{fl.|300|}} {{circa|1500|1600|lk=yes}} {{val|5|ul=km}}",
+         "r. 1152–1190 fl. 300 c. 1500–1600 5 km"),
         ("main() or ({{t}}) and ({{t}}; )", "main() or and"),
         ("if x<y and\n\ny>z, List<String> <span>a</span><references /><br\n/>", "if x<y and\n\ny>z, List<String> a"),
     ],

@@ -59,6 +59,8 @@ _BEFORE = {
     "gbp": "£",
     "e": "×10^",
 }
+#: Of these, the ones with a year or two.
+_SPANS = frozenset(("circa", "c.", "ca.", "floruit", "fl.", "reign"))
 #: What is between the parameters of templates that print several, and the number of those.
 _JOINED = {
     **dict.fromkeys(("sortname", "bibleref", "bibleverse"), (" ", 2)),
@@ -122,8 +124,9 @@ def _composed(name: str, values: list[str], named: dict[str, str]) -> str:
         return " ".join([*whole, f"{above}/{below}"])
     if name == "val":
         power = f"×10^{named['e']}" if "e" in named else ""
-        return f"{values[0]}{power} {named.get('u', '')}".rstrip()
+        return f"{values[0]}{power} {named.get('u') or named.get('ul', '')}".rstrip()
     before = _BEFORE.get(name)
     if before is None:
         return ""
-    return f"{before.lower() if named.get('lc') else before}{values[0]}"
+    span = "–".join(filter(None, values[:2])) if name in _SPANS else values[0]
+    return f"{before.lower() if named.get('lc') else before}{span}"
