@@ -113,7 +113,7 @@ def list_files(paths: Iterable[str], root: str, owner: str, where: Place) -> lis
     `root` is a local folder or an fsspec URL; paths are relative to it, absolute, or URLs. A path that exists is taken
     literally, brackets and stars included. Error messages name `owner` and the line of the path in `where`.
 
-    Raises: InputError for a path or pattern that matches no file, and for a folder.
+    Raises: InputError for a path or pattern that matches no file, for a folder, and for a link that leads nowhere.
     """
     found = {file.url: file for entry in paths for file in _expand(entry, root, owner, where)}
     return sorted(found.values(), key=lambda file: (file.locator, file.url))
@@ -131,7 +131,7 @@ def _expand(entry: str, root: str, owner: str, where: Place) -> Iterator[InputFi
         raise InputError(f"{named} is a folder, and a path must name files: write {entry.rstrip('/')}/*")
     if not matches and _is_pattern(path):
         matches = _glob(fs, path)
-    files = {match: info for match, info in matches.items() if _is_file(fs, match, info)}
+    files = {match: info for match, info in matches.items() if _is_file(fs, match, info, named)}
     if matches and not files:
         raise InputError(f"{named} matches only folders: write {entry.rstrip('/')}/*")
     if not files:
@@ -188,7 +188,7 @@ def find_documents(argument: str, suffixes: Collection[str], *, any_compressed: 
     else:
         raise InputError(f"{argument}: no such file or folder{_nearest_beside(fs, path)}")
     names = (name for name in found if not _is_hidden(name[len(base) :]) and suffix_of(name) in suffixes)
-    files = [_describe(fs, name, found[name], fs, base) for name in names if _is_file(fs, name, found[name])]
+    files = [_describe(fs, name, found[name], fs, base) for name in names if _is_file(fs, name, found[name], argument)]
     if not files:
         raise InputError(f"{argument}: holds no documents; expected files that end in {_described(suffixes)}")
     return Documents(_url(fs, base), tuple(sorted(files, key=lambda file: file.url.split("/"))), kind)
@@ -274,9 +274,12 @@ def _glob(fs: Any, pattern: str) -> dict[str, dict[str, Any]]:
     return dict(fs.glob(pattern, detail=True))
 
 
-def _is_file(fs: Any, path: str, info: dict[str, Any]) -> bool:
+def _is_file(fs: Any, path: str, info: dict[str, Any], found_by: str = "") -> bool:
+    """A symbolic link counts as its target. Raises: InputError for one without, if a path was `found_by` a pattern."""
     kind = info.get("type")
-    return kind == "file" or (kind != "directory" and fs.isfile(path))  # a symbolic link counts as its target
+    if found_by and info.get("islink") and not fs.exists(path):
+        raise InputError(f"{found_by} matches {path}, a link to a file that does not exist: restore or remove it")
+    return kind == "file" or (kind != "directory" and fs.isfile(path))
 
 
 def _url(fs: Any, path: str) -> str:

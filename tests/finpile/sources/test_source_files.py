@@ -31,6 +31,7 @@ from finpile.errors import InputError
 from finpile.plugins.format import FORMATS
 from finpile.sources import BrokenStream, ByteStream, list_inputs, read_file, reasons_of, removal
 from finpile.sources.bytes.compression import decompress, split_codecs
+from finpile.sources.readers.finding import find_documents
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     ".gz": lambda data: gzip.compress(data, mtime=0),
@@ -116,6 +117,20 @@ def test_names_with_pattern_characters_are_taken_by_their_letters(tmp_path: Path
         documents, _ = read(tmp_path, source("text", (name,)))
         assert [document.text for document in documents] == [name]
         assert [document.locator for document in documents] == [name]
+
+
+@pytest.mark.parametrize("pattern", ["*.txt", "**/*.txt"])
+def test_a_symbolic_link_that_leads_nowhere_is_an_error(tmp_path: Path, pattern: str) -> None:
+    """Its file would be missing from the corpus without a word."""
+    (tmp_path / "a.txt").write_text("x")
+    (tmp_path / "b.txt").symlink_to(tmp_path / "gone.txt")
+    for find in (
+        lambda: list_inputs(source("text", paths=(pattern,)), str(tmp_path)),
+        lambda: find_documents(str(tmp_path / pattern), (".txt",)),
+        lambda: find_documents(str(tmp_path), (".txt",)),
+    ):
+        with pytest.raises(InputError, match=r"matches \S+b\.txt, a link to a file that does not exist"):
+            find()
 
 
 def test_a_symbolic_link_is_read_as_the_file_it_leads_to(tmp_path: Path) -> None:
