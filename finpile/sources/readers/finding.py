@@ -183,8 +183,7 @@ def find_documents(argument: str, suffixes: Collection[str], *, any_compressed: 
     if info is not None:
         kind, base, found = "folder", path, _find_documents(fs, path.rstrip("/"))
     elif _is_pattern(path):
-        plain = path[: min(path.find(sign) for sign in _PATTERN_SIGNS if sign in path)]
-        kind, base, found = "pattern", posixpath.dirname(plain), _glob(fs, path)
+        kind, base, found = "pattern", _base_of(path), _glob(fs, path)
     else:
         raise InputError(f"{argument}: no such file or folder{_nearest_beside(fs, path)}")
     names = (name for name in found if not _is_hidden(name[len(base) :]) and suffix_of(name) in suffixes)
@@ -218,7 +217,7 @@ def suffix_of(path: str) -> str:
 def _find_documents(fs: Any, folder: str) -> dict[str, Any]:
     """The files of a folder; of the output folder of a build, those of documents of its current snapshot."""
     documents = _documents_folder(fs, folder)
-    found = find_below(fs, documents)
+    found = find_below(_followed(fs, documents), documents)
     layout = Layout(_url(fs, folder))
     if documents == folder or not numbers(layout):
         return found
@@ -271,7 +270,39 @@ def _glob(fs: Any, pattern: str) -> dict[str, dict[str, Any]]:
     """The descriptions of the files and folders that match, by path."""
     if is_object_store(fs):
         return dict(repeated(pattern, lambda: fs.glob(pattern, detail=True)))
-    return dict(fs.glob(pattern, detail=True))
+    return dict(_followed(fs, _base_of(pattern)).glob(pattern, detail=True))
+
+
+class _LinkedFolders(LocalFileSystem):
+    """Local files below a folder; a link to a folder outside of it is a folder, unless it is in that."""
+
+    def __init__(self, base: str) -> None:
+        super().__init__()
+        self._base = os.path.realpath(base)
+
+    def ls(self, path: str, detail: bool = False, **options: Any) -> list[Any]:
+        found = super().ls(path, detail=True, **options)
+        for info in found:
+            if info["islink"] and os.path.isdir(info["name"]) and self._is_outside(info["name"]):
+                info["type"] = "directory"
+        return found if detail else [info["name"] for info in found]
+
+    def _is_outside(self, link: str) -> bool:
+        target, folder = os.path.realpath(link), os.path.dirname(link)
+        if os.path.commonpath([target, self._base]) == self._base:
+            return False  # what it has is found there
+        while folder != os.path.dirname(folder) and os.path.realpath(folder) != target:
+            folder = os.path.dirname(folder)
+        return os.path.realpath(folder) != target
+
+
+def _followed(fs: Any, base: str) -> Any:
+    return _LinkedFolders(base) if isinstance(fs, LocalFileSystem) else fs
+
+
+def _base_of(pattern: str) -> str:
+    """The folder below which all matches are."""
+    return posixpath.dirname(pattern[: min(pattern.find(sign) for sign in _PATTERN_SIGNS if sign in pattern)])
 
 
 def _is_file(fs: Any, path: str, info: dict[str, Any], found_by: str = "") -> bool:

@@ -133,6 +133,21 @@ def test_a_symbolic_link_that_leads_nowhere_is_an_error(tmp_path: Path, pattern:
             find()
 
 
+@pytest.mark.parametrize("pattern", ["data/**/*.txt", "data/*/*.txt"])
+def test_a_linked_folder_is_read_unless_its_files_are_read_anyway(tmp_path: Path, pattern: str) -> None:
+    for folder in ("data/2021", "disk/2022"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "a.txt").write_text("x")
+    (tmp_path / "data" / "latest").symlink_to("2021")
+    (tmp_path / "data" / "2022").symlink_to(tmp_path / "disk" / "2022")
+    (tmp_path / "disk" / "2022" / "up").symlink_to(tmp_path / "disk" / "2022")
+    (tmp_path / "disk" / "2022" / "data").symlink_to(tmp_path / "data")
+    found = list_inputs(source("text", paths=(pattern,)), str(tmp_path))
+    assert [file.locator for file in found] == ["data/2021/a.txt", "data/2022/a.txt"]
+    files = find_documents(str(tmp_path / "data"), (".txt",)).files
+    assert [file.locator for file in files] == ["2021/a.txt", "2022/a.txt"]
+
+
 def test_a_symbolic_link_is_read_as_the_file_it_leads_to(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "real" / "a.txt").write_text("oil")
