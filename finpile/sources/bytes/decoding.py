@@ -9,6 +9,8 @@ UTF8 = ("utf-8",)
 _MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 #: The encoding of a page without any evidence, which is also what servers say of pages in other encodings.
 _DEFAULT = "cp1252"
+#: Names of encodings of which ASCII is a part, as most pages have them.
+_LIKE_ASCII = ("utf-8", "us-ascii", "iso-8859-1", _DEFAULT)
 #: Codecs for all characters that browsers read under the names of others.
 _SUPERSETS = {"gbk": "gb18030", "shift_jis": "cp932", "euc_kr": "cp949", "big5": "big5hkscs", "iso8859-11": "cp874"}
 
@@ -46,7 +48,7 @@ def decode_likely(data: bytes, declared: str | None, *, is_html: bool) -> str:
 
     Source: https://encoding.spec.whatwg.org.
     """
-    if declared is None and data.isascii() and b"\x1b" not in data:
+    if data.isascii() and (declared in _LIKE_ASCII or (declared is None and b"\x1b" not in data)):
         return data.decode()
     text = next(text for text in _readings(data, declared, is_html) if text is not None)
     return text.removeprefix("\ufeff")
@@ -77,16 +79,18 @@ def _text(data: bytes, encoding: str | None, errors: str) -> str | None:
         text = data.decode(encoding, errors)
     except UnicodeError:
         return None
+    if encoding != "utf-8" and has_surrogates(text):  # halves of pairs, by utf-7 and its like
+        return None
     if errors == "replace" and (num_damaged := text.count("\ufffd")):
-        num_ascii = len(text.encode("ascii", "ignore"))
-        return text if num_damaged < len(text) - num_ascii - num_damaged else None
-    return None if has_surrogates(text) else text  # utf-7 and its like can give halves of surrogate pairs
+        num_others = len(text) - len(text.encode("ascii", "ignore")) - num_damaged
+        return text if num_damaged < num_others else None
+    return text
 
 
 def _codec(declared: str | None) -> str | None:
     """The codec of a name of an encoding, as browsers read it; None for an unknown name."""
-    if declared is None:
-        return None
+    if declared in (None, "utf-8", _DEFAULT):
+        return declared
     from resiliparse.parse.encoding import map_encoding_to_html5
 
     name = map_encoding_to_html5(declared, False) or declared
