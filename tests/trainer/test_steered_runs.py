@@ -378,9 +378,11 @@ def test_a_run_killed_while_it_rolls_back_ends_in_the_same_files(
             train(spiky)
     train(spiky)
     assert outcome(spiky) == outcome(whole)
+    checkpoint = load_checkpoint(spiky.out)
+    assert checkpoint is not None
     states = {path.name for path in (Path(spiky.out) / ROLLBACK_FOLDER).iterdir()}
-    assert len(states) <= 3
-    assert f"step-{GUARD.target(70):08}.pt" in states
+    num_left = GUARD.max_rollbacks - len(checkpoint.rollbacks)
+    assert states == {f"step-{step:08}.pt" for step in range(GUARD.oldest(70, num_left), 70, GUARD.rollback_steps)}
 
 
 def test_spikes_without_end_end_the_run(settings: TrainConfig) -> None:
@@ -392,6 +394,35 @@ def test_spikes_without_end_end_the_run(settings: TrainConfig) -> None:
     events = [event["event"] for event in read_events(wild.out)]
     assert events.count("rollback") == 2
     assert events[-1] == "failed"
+
+
+@pytest.mark.parametrize("checkpoint_every", [1, 100])
+def test_a_spike_soon_after_a_rollback_restores_the_state_before_it(
+    settings: TrainConfig, monkeypatch: pytest.MonkeyPatch, checkpoint_every: int
+) -> None:
+    guard = dataclasses.replace(GUARD, max_rollbacks=4)
+    run = dataclasses.replace(settings, loss_spikes=guard, steps=40, heldout=None, checkpoint_every=checkpoint_every)
+    spikes = [33, 25, 19, 31]  # steps, of which each is a spike once
+
+    def is_spike(guard: SpikeGuard, loss: float, norm: float, recent: Any) -> bool:
+        return bool(spikes) and len(read_log(run.out)) + 1 == spikes[0] and bool(spikes.pop(0))
+
+    monkeypatch.setattr(SpikeGuard, "is_spike", is_spike)
+    train(run)
+    checkpoint = load_checkpoint(run.out)
+    assert checkpoint is not None
+    assert [entry.to_step for entry in checkpoint.rollbacks] == [24, 18, 12, 24]
+
+
+def test_the_oldest_state_kept_is_that_of_spikes_in_a_row() -> None:
+    guard = SpikeGuard()
+    step, states = 730, []
+    for _ in range(4):
+        step = guard.target(step)
+        states.append(step)
+    assert states == [600, 500, 400, 300]
+    assert [guard.oldest(730, num_left) for num_left in (1, 2, 3, 4)] == states
+    assert guard.oldest(730, 10) == 0
 
 
 def test_the_restored_state_is_about_rollback_steps_old() -> None:

@@ -283,7 +283,8 @@ class _Run:
                 retain_model(self._folder, self._model(), "last")
             run.save()
             if config.loss_spikes:
-                oldest = config.loss_spikes.target(run.step)
+                left = config.loss_spikes.max_rollbacks - len(run.rollbacks)
+                oldest = config.loss_spikes.oldest(run.step, left)
                 self._drop_states(lambda step: step >= oldest)
             self._chronicle.add("checkpoint", run.step)
         self._processes.wait()

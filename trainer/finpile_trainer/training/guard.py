@@ -59,6 +59,13 @@ class SpikeGuard:
         """The stored state that a spike after `step` complete steps restores."""
         return max(0, step - self.rollback_steps // 2) // self.rollback_steps * self.rollback_steps
 
+    def oldest(self, step: int, num_left: int) -> int:
+        """The oldest stored state that `num_left` more spikes can restore, the first after `step` or more steps.
+
+        A spike soon after a rollback restores the state before that of the rollback, and so on.
+        """
+        return max(0, self.target(step) - (num_left - 1) * self.rollback_steps)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rollback:
