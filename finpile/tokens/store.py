@@ -239,8 +239,16 @@ class TokenStore:
         shard = int(np.searchsorted(self._starts, index, side="right")) - 1
         return shard, index - int(self._starts[shard])
 
+    def lengths(self, indices: Sequence[int] | npt.NDArray[np.integer], length: int) -> npt.NDArray[np.int64]:
+        """The tokens of each sequence of `batch(indices, length)`, 0 .. , without padding, [B]."""
+        rows, parts = np.divmod(np.asarray(indices, dtype=np.int64), self.sequence_length // length)
+        if not any(self._paddings):
+            return np.full(len(rows), length, np.int64)
+        stored = np.array([self.length_of(row) for row in rows.tolist()], np.int64)
+        return np.clip(stored - parts * length, 0, length)
+
     def length_of(self, index: int) -> int:
-        """Tokens of one sequence, 0 .. len - 1, without the padding at the end of a shard of held-out tokens."""
+        """Tokens of one sequence, 0 .. len - 1, without the padding at the end of a shard."""
         shard, _ = self.place(index)
         is_last = index + 1 == int(self._starts[shard + 1])
         return self.sequence_length - (self._paddings[shard] if is_last else 0)

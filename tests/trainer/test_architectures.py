@@ -183,7 +183,7 @@ def test_matrices_start_with_the_spread_of_the_paper(architecture: str) -> None:
 
 def test_z_loss_is_the_squared_logarithm_of_the_normaliser() -> None:
     logits = torch.tensor([[[0.0, math.log(3)], [9.0, 9.0]]])  # the last position predicts nothing
-    assert z_loss(logits).item() == pytest.approx(math.log(4) ** 2)
+    assert z_loss(logits, torch.zeros(1, 2, dtype=torch.long)).item() == pytest.approx(math.log(4) ** 2)
 
 
 def test_settings_of_another_architecture_are_errors() -> None:

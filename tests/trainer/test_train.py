@@ -153,6 +153,32 @@ def test_micro_batches_add_up_to_the_batch(settings: TrainConfig) -> None:
         assert one.gradient_norm == pytest.approx(other.gradient_norm, rel=1e-4)
 
 
+@pytest.mark.parametrize("name", ["bloomberggpt-tiny", "palm-tiny"])
+@pytest.mark.parametrize(("length", "micro"), [(16, None), (16, 1), (8, 1)])
+def test_padding_of_a_snapshot_is_not_trained_on(
+    settings: TrainConfig, tmp_path: Path, name: str, length: int, micro: int | None
+) -> None:
+    """Of 64 tokens the last 11 are padding; of sequences of 8, one has no other token."""
+    runs = []
+    for filling in (39, 7):
+        ids = (np.arange(4)[:, None] * 5 + np.arange(16)) % VOCAB_SIZE
+        ids[3, 5:] = filling
+        folder = str(tmp_path / f"of {filling}")
+        write_token_shard(f"{folder}/a.arrow", ids, vocab_size=VOCAB_SIZE, eot_id=39, tokenizer="ab", padding=11)
+        model = dataclasses.replace(settings.model, num_heads=2, dropout=0.0)
+        changes = {"preset": name, "model": model, "batch_size": 64 // length, "steps": 6, "tokens": folder}
+        run = elsewhere(settings, f"{filling}", **changes, sequence_length=length, micro_batch_size=micro)
+        with repeatable(1):
+            first = Trainer(run).model
+            logits = first(torch.from_numpy(ids).reshape(-1, length))[:, :-1].flatten(0, 1)
+            labels = torch.from_numpy(ids).reshape(-1, length)[:, 1:].flatten()
+            in_text = (torch.arange(64).reshape(-1, length)[:, 1:] < 53).flatten()
+            expected = torch.nn.functional.cross_entropy(logits[in_text], labels[in_text])
+        runs.append(train(run).records)
+        assert runs[-1][0].loss == pytest.approx(expected.item(), rel=1e-5)
+    assert [record.loss for record in runs[0]] == [record.loss for record in runs[1]]
+
+
 def test_bfloat16_stays_close_to_float32(settings: TrainConfig) -> None:
     single = train(settings, stop_at=2).records
     half = train(elsewhere(settings, "half", precision="bfloat16"), stop_at=2).records

@@ -73,6 +73,7 @@ def test_padding_is_no_token_of_the_store(tmp_path: Path) -> None:
         write(tmp_path / name, sequences(4), [], padding=padding)
     store = TokenStore.open(str(tmp_path))
     assert [store.length_of(index) for index in range(12)] == [8, 8, 8, 5, 8, 8, 8, 8, 8, 8, 8, 1]
+    assert store.lengths(range(4, 24), 4).tolist() == [4, 4, 4, 1, *[4] * 14, 1, 0]
     assert store.num_tokens == 12 * 8 - 10
     for padding, count in ((8, 1), (1, 0), (-1, 1)):
         with pytest.raises(ConfigError, match=f"padding is {padding}: expected 0 to 7"):

@@ -378,12 +378,15 @@ def initial_std(config: ModelConfig, name: str, fan_in: int) -> float:
     return 1.0 if name == "embedding.weight" else 1 / math.sqrt(fan_in)
 
 
-def next_token_loss(logits_BTV: Tensor, ids_BT: Tensor) -> Tensor:
-    """Mean cross-entropy in nats of tokens 1 .. T-1, each predicted from those before it; computed in float32."""
+def next_token_loss(logits_BTV: Tensor, labels_BT: Tensor) -> Tensor:
+    """Mean cross-entropy in nats of tokens 1 .. T-1, each predicted from those before it; computed in float32.
+
+    Labels are the tokens; those of -100 are not predicted.
+    """
     predictions = logits_BTV[:, :-1].flatten(0, 1).float()
-    return F.cross_entropy(predictions, ids_BT[:, 1:].flatten())
+    return F.cross_entropy(predictions, labels_BT[:, 1:].flatten())
 
 
-def z_loss(logits_BTV: Tensor) -> Tensor:
+def z_loss(logits_BTV: Tensor, labels_BT: Tensor) -> Tensor:
     """Mean of log² Z over the predicted positions, Z the sum of exp(logits): keeps logits near 0 (PaLM §5)."""
-    return torch.logsumexp(logits_BTV[:, :-1].float(), dim=-1).square().mean()
+    return torch.logsumexp(logits_BTV[:, :-1].float(), dim=-1)[labels_BT[:, 1:] >= 0].square().mean()

@@ -13,8 +13,8 @@ class TokenDataset(Dataset[dict[str, Tensor]]):
     """The sequences of a folder of token shards, in the order of the shards.
 
     An item is `{"input_ids": int64 [T], "labels": int64 [T]}`; labels equal the ids, as the models of transformers
-    expect, and are -100, which is ignored, where a held-out shard is padded. Shards are mapped into memory by each
-    worker of a loader for itself.
+    expect, and are -100, which is ignored, where a shard is padded: one of held-out documents, or of a snapshot. Shards
+    are mapped into memory by each worker of a loader for itself.
 
     >>> loader = DataLoader(TokenDataset("out/tokens/split=train"), batch_size=4, shuffle=True)  # doctest: +SKIP
     """
@@ -30,8 +30,7 @@ class TokenDataset(Dataset[dict[str, Tensor]]):
         self.sequence_length = sequence_length or stored
         if self.sequence_length < 2 or stored % self.sequence_length:
             raise ConfigError(f"sequence_length is {sequence_length}: expected {stored}, or a divisor")
-        self._num_pieces = stored // self.sequence_length
-        self._size = len(self._store) * self._num_pieces
+        self._size = len(self._store) * (stored // self.sequence_length)
 
     def __len__(self) -> int:
         return self._size
@@ -41,11 +40,10 @@ class TokenDataset(Dataset[dict[str, Tensor]]):
             raise IndexError(f"sequence {index} of {self._size}")
         if self._store is None:
             self._store = TokenStore.open(self._folder)
-        row, piece = divmod(index % self._size, self._num_pieces)
-        begin = piece * self.sequence_length
-        ids = from_numpy(self._store.batch([index % self._size], self.sequence_length)[0])
+        [ids] = from_numpy(self._store.batch([index % self._size], self.sequence_length))
+        [length] = self._store.lengths([index % self._size], self.sequence_length)
         labels = ids.clone()
-        labels[max(0, self._store.length_of(row) - begin) :] = -100
+        labels[length:] = -100
         return {"input_ids": ids, "labels": labels}
 
     def __getstate__(self) -> dict[str, object]:

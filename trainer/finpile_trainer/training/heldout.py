@@ -132,11 +132,7 @@ class HeldoutSet:
 
     def _batch(self, store: TokenStore, sequences: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
         """Ids [B, sequence_length] and the tokens of each sequence that are not padding [B]."""
-        num_pieces = store.sequence_length // self.sequence_length
-        rows, pieces = np.divmod(np.asarray(sequences), num_pieces)
-        ids = store.batch(sequences, self.sequence_length)
-        lengths = np.array([store.length_of(int(row)) for row in rows]) - pieces * self.sequence_length
-        return ids, lengths
+        return store.batch(sequences, self.sequence_length), store.lengths(sequences, self.sequence_length)
 
 
 def _evenly(count: int, share: float) -> Sequence[int]:

@@ -166,19 +166,21 @@ class Trainer:
     def _accumulate_gradients(self) -> float:
         """Adds the mean gradient of the batch to the parameters; returns its mean loss in nats per token."""
         rank, world_size = self.processes.rank, self.processes.world_size
-        ids_BT = self.data.batch(self.step, rank, world_size).to(self.device)
-        size = self.data.schedule.at(self.step)
+        batch = self.data.batch(self.step, rank, world_size)
+        num_predicted = self.processes.sum({"tokens": _num_predicted(batch[1])}, self.device)["tokens"]
         if world_size > 1:  # a state of each process would tie checkpoints to their number
             torch.manual_seed((self.config.seed * 1_000_003 + self.step) * 1_000_003 + rank)
         total = 0.0
         self.model.train()
-        parts = torch.split(ids_BT, self.config.micro_batch_size or len(ids_BT))
-        for number, part in enumerate(parts, 1):
-            with self._synchronised(number == len(parts)):
+        parts = [torch.split(tensor, self.config.micro_batch_size or len(tensor)) for tensor in batch]
+        for number, (ids, labels) in enumerate(zip(*parts, strict=True), 1):
+            share = _num_predicted(labels) / max(1, num_predicted)
+            labels_BT = labels.to(self.device)
+            with self._synchronised(number == len(parts[0])):
                 with torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.precision == "bfloat16"):
-                    logits_BTV = self._parallel(part)
-                    loss = next_token_loss(logits_BTV, part) * (len(part) / size)
-                    penalty = self.schedule.z_loss * z_loss(logits_BTV) * (len(part) / size)
+                    logits_BTV = self._parallel(ids.to(self.device))
+                    loss = next_token_loss(logits_BTV, labels_BT) * share if share else logits_BTV.sum() * 0.0
+                    penalty = self.schedule.z_loss * z_loss(logits_BTV, labels_BT) * share if share else 0.0
                 whole = loss + penalty if self.schedule.z_loss else loss
                 # DistributedDataParallel averages the gradients of processes; their sum is wanted
                 (whole * world_size if world_size > 1 else whole).backward()  # type: ignore[no-untyped-call]
@@ -218,3 +220,8 @@ class Trainer:
                 f"batch_size is {min(sizes)}, and there are {self.processes.world_size} processes: "
                 "expected at least a sequence for each"
             )
+
+
+def _num_predicted(labels: torch.Tensor) -> int:
+    """The tokens that are predicted: none is the first of its sequence, or padding."""
+    return int((labels[:, 1:] >= 0).sum())
