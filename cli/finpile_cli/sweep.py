@@ -171,7 +171,7 @@ def load_merged(folder: str) -> UnigramModel:
         return UnigramModel.from_table(storage.read_parquet(path))
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(
-            f"{path}: does not exist; expected a folder that `finpile tokenizer train` or `build` wrote"
+            f"{path}: does not exist; expected a folder that `finpile tokenizer train` wrote, or tokenizer/ of a build"
         ) from None
     except (pa.ArrowInvalid, OSError, TokenizerError) as error:
         raise InputError(f"{path}: {error}") from error

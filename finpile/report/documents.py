@@ -160,7 +160,8 @@ def _read_jsonl(file: str, fields: _Fields) -> Iterator[tuple[Label, str]]:
         for number, record in whole.json_lines(stream, file):
             text = fields.text_of(record) if isinstance(record, dict) else None
             if not isinstance(text, str):
-                near = nearest(fields.text, record) if isinstance(record, dict) else ""
+                is_unknown = isinstance(record, dict) and fields.text not in record
+                near = nearest(fields.text, record) if is_unknown else ""
                 named = f"`{fields.text}` (--text-field names it){near}"
                 raise InputError(f"{file}:{number}: has no string under the key {named}")
             yield fields.label_of(record, f"{file}:{number}"), text

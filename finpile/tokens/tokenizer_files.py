@@ -55,12 +55,14 @@ def saved_to(url: str) -> Iterator[str]:
 
 
 def load_tokenizer(url: str) -> UnigramTokenizer:
-    """The tokenizer in a folder, or that of its file tokenizer.json.
+    """The tokenizer in a folder, that of its file tokenizer.json, or of the output folder of a build.
 
     Raises: TokenizerError if there is none.
     """
     with local_tokenizer(url) as path:
-        return UnigramTokenizer.load(path)
+        of_build = path / _FOLDER
+        is_build = not (path / TOKENIZER_FILE).is_file() and (of_build / TOKENIZER_FILE).is_file()
+        return UnigramTokenizer.load(of_build if is_build else path)
 
 
 @contextmanager

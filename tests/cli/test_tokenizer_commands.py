@@ -63,11 +63,11 @@ def test_empty_input_gives_empty_output(run: Run, tokenizer: Path, command: str)
     assert (found.code, found.out, found.err) == (0, "", "")
 
 
-def test_tokenizer_may_be_its_file(run: Run, tokenizer: Path) -> None:
-    folder, file = (
-        run("tokenizer", "encode", path, stdin=b"oil") for path in (tokenizer, tokenizer / "tokenizer.json")
-    )
-    assert folder == file
+def test_tokenizer_may_be_its_file_or_that_of_a_build(run: Run, sample_build: Path, tokenizer: Path) -> None:
+    places = (tokenizer, tokenizer / "tokenizer.json", sample_build)
+    folder, *others = (run("tokenizer", "encode", place, stdin=b"oil") for place in places)
+    assert folder.code == 0
+    assert others == [folder, folder]
 
 
 @pytest.mark.parametrize(

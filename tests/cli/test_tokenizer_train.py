@@ -294,6 +294,12 @@ def test_broken_or_empty_documents_are_refused(run: Run, tmp_path: Path, name: s
     assert not (tmp_path / "out" / "tokenizer.json").exists()
 
 
+def test_a_text_that_is_no_string_is_not_taken_for_a_misspelt_field(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": null}')
+    said = run("tokenizer", "train", tmp_path / "a.jsonl", "-o", tmp_path / "out", *SMALL).refusal()
+    assert said.endswith("a.jsonl:1: has no string under the key `text` (--text-field names it)")
+
+
 def test_other_folders_are_refused_and_left_alone(run: Run, docs: Path, sample_build: Path, tmp_path: Path) -> None:
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "sea.jpg").write_bytes(b"blue")
