@@ -23,7 +23,8 @@ _NO_IDS: Ids = np.zeros(0, np.int32)
 class LibraryTokenizer(ABC):
     """A tokenizer of another library.
 
-    The name of a control token in a text is encoded as ordinary text.
+    The name of a control token in a text is encoded as the library does without control tokens; the token that ends
+    documents is never in the ids of a text.
     """
 
     lossless: bool | None = None
@@ -128,21 +129,24 @@ class LibraryTokenizer(ABC):
         """The text in parts, of whose ids none is the one that ends documents.
 
         A Unigram model makes it of its name in a text. The text is cut after the first character of that name.
+        Where the library gives another place, as after characters that a normaliser removes, the parts are cut again.
         """
+        if self._end not in ids:
+            return [text]
         data, spans = text.encode(), self.library_spans(text)
         edges = [0]
         for begin, end in spans[np.asarray(ids) == self.eot_id].tolist():
             name = data[begin:end].decode()
             edges.append(end - len(name.lstrip()[1:].encode()))
         edges = sorted({*edges, len(data)})
-        return [data[begin:end].decode() for begin, end in pairwise(edges)]
+        parts = [data[begin:end].decode() for begin, end in pairwise(edges)]
+        return [cut for part in parts for cut in self._parts(part, flat(self.encode_texts([part], 1)))]
 
     def spans(self, text: str) -> I64:
         """See `Tokenizer.spans`."""
         found, begin = [], 0
         [whole] = self.encode_texts([text], 1)
-        parts = self._parts(text, whole) if self._end is not None and self._end in whole else [text]
-        for part in parts:
+        for part in self._parts(text, whole):
             [ids] = self.encode_texts([part], 1)
             found.append(self._spans_of(part, np.asarray(ids, np.int64)) + begin)
             begin += len(part.encode())

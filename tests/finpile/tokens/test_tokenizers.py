@@ -213,6 +213,16 @@ def test_the_end_of_documents_is_a_special_token(place: Callable[[str], Path], t
     assert given(tmp_path, end_of_document="<stop>").record.end_of_document == "<stop>"
 
 
+def test_no_text_ends_a_document_whatever_its_normaliser_removes(place: Callable[[str], Path]) -> None:
+    """A Unigram model has `</s>` as a piece, and the library's place of it is too early by each removed character."""
+    tokenizer = open_tokenizer(place("real_t5_json"))
+    assert choose_end(tokenizer, None) == "</s>"
+    for text in ("\x7f</s>", "Oil \x7f\x7f\x1f</s> rose\x7f</s></s>", "<\x7f/s>", "\x1f\x7f\x1f\x7f\x1f</s>"):
+        [ids] = tokenizer.encode([text])
+        assert tokenizer.eot_id not in ids
+        assert len(tokenizer.spans(text)) == len(ids)
+
+
 def test_files_that_cannot_be_used_are_named(place: Callable[[str], Path], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="none is not there"):
         given(tmp_path / "none")
