@@ -310,6 +310,18 @@ def test_a_loss_that_is_no_number_ends_the_run_with_advice(settings: TrainConfig
     assert all(math.isfinite(record.loss) for record in read_log(wild.out))
 
 
+@pytest.mark.parametrize("where", ["cpu", "cuda"])
+def test_too_little_memory_has_a_remedy(settings: TrainConfig, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+    def forward(*_: Any) -> torch.Tensor:
+        if where == "cuda":
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return torch.empty(1 << 50)
+
+    monkeypatch.setattr("finpile_trainer.model.model.Decoder.forward", forward)
+    with pytest.raises(RunError, match="step 1: out of memory, with 4 sequences of 16 tokens at once: set a lower"):
+        train(settings)
+
+
 def test_torch_is_left_as_it_was(settings: TrainConfig) -> None:
     before = (torch.get_num_threads(), torch.are_deterministic_algorithms_enabled(), torch.get_rng_state())
     train(settings, stop_at=1)

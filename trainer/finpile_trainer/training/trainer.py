@@ -70,7 +70,21 @@ class Trainer:
         """One update of the parameters; returns the loss before it.
 
         `recent` are the last steps. A loss spike makes no update; its rollback is returned, for the caller to follow.
+
+        Raises: RunError if the memory does not suffice, the loss is not finite, or there are too many spikes.
         """
+        try:
+            return self._take_step(recent)
+        except RuntimeError as error:
+            if not isinstance(error, torch.OutOfMemoryError) and "can't allocate memory" not in str(error):
+                raise
+            size = min(self.config.micro_batch_size or math.inf, self.data.schedule.at(self.step))
+            raise RunError(
+                f"step {self.step + 1}: out of memory, with {size} sequences of {self.data.sequence_length} tokens at "
+                "once: set a lower `micro_batch_size`, `activation_checkpointing: true`, or a smaller model"
+            ) from error
+
+    def _take_step(self, recent: Sequence[LossRecord]) -> LossRecord | Rollback:
         rate = self._intervene()
         set_rate(self.optimizer, rate)
         self.optimizer.zero_grad(set_to_none=True)
