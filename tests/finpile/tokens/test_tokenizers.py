@@ -223,6 +223,18 @@ def test_no_text_ends_a_document_whatever_its_normaliser_removes(place: Callable
         assert len(tokenizer.spans(text)) == len(ids)
 
 
+def test_a_tokenizer_without_a_decoder_is_not_lossless(tmp_path: Path) -> None:
+    settings = json.loads(write_bpe(tmp_path, ALL).read_text())
+    (tmp_path / "tokenizer.json").write_text(json.dumps({**settings, "decoder": None}))
+    tokenizer, text = open_tokenizer(tmp_path), "Oil in Zürich."
+    assert tokenizer.lossless is None
+    assert tokenizer.token_sizes is None
+    [ids] = tokenizer.encode([text])
+    assert [text.encode()[begin:end] for begin, end in tokenizer.spans(text)] == [
+        open_tokenizer(write_bpe(tmp_path, ALL)).pieces[token_id] for token_id in ids
+    ]
+
+
 def test_files_that_cannot_be_used_are_named(place: Callable[[str], Path], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="none is not there"):
         given(tmp_path / "none")

@@ -92,7 +92,7 @@ class HuggingFaceTokenizer(LibraryTokenizer):
         """The byte of each character of a byte-level vocabulary; empty if the vocabulary is of text."""
         from finpile_tokenizer.export import byte_alphabet
 
-        if '"ByteLevel"' not in json.dumps(self.settings["decoder"]):
+        if '"ByteLevel"' not in json.dumps([self.settings["pre_tokenizer"], self.settings["decoder"]]):
             return {}
         return {character: byte for byte, character in byte_alphabet().items()}
 
@@ -109,6 +109,7 @@ class HuggingFaceTokenizer(LibraryTokenizer):
             and not any(token.lstrip or token.rstrip for token in self._added.values())
             and not model.get("continuing_subword_prefix")
             and not model.get("end_of_word_suffix")
+            and '"ByteLevel"' in json.dumps(self.settings["decoder"])
             and self._byte_of.keys() <= model["vocab"].keys()
         )
 
