@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -184,7 +185,7 @@ def load_tokenizer(build: str, meta: ModelMeta) -> Tokenizer:
 
 
 def build_of(run: str) -> str:
-    """The output folder of the build that a run read its token shards from.
+    """The output folder of the build that a run read its token shards from, or those of a snapshot of it.
 
     Raises: ConfigError if they were in no build.
     """
@@ -197,7 +198,7 @@ def build_of(run: str) -> str:
         raise ConfigError(
             f"{run}: was trained on {tokens}, not on OUT{_SHARDS}: name the build with --tokenizer-of OUT"
         )
-    return tokens.removesuffix(_SHARDS)
+    return re.sub(r"/snapshots/\d{6}$", "", tokens.removesuffix(_SHARDS))
 
 
 def load_language_model(model: str, build: str | None, step: Which | None) -> LanguageModel:

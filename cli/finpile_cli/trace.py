@@ -12,7 +12,7 @@ from finpile.errors import ConfigError, InputError
 from finpile.output.layout import Layout
 from finpile.output.snapshots import BUILD, is_published, load_build
 from finpile_cli.console import Console, json_option
-from finpile_cli.language_models import seen_batches, steps_that_saw
+from finpile_cli.language_models import check_run, seen_batches, steps_that_saw
 from finpile_cli.option_groups import dataset_option, source_option, split_option
 from finpile_cli.paths import PathOrUrl
 
@@ -47,7 +47,8 @@ _RANK = re.compile(r"(?P<rank>\d+)/(?P<size>\d+)", re.ASCII)
     "--snapshot",
     type=click.IntRange(min=0),
     metavar="N",
-    help="Of this snapshot: only the shards that it added; 0: those of the build.  [default: 0; with --document: all]",
+    help="Of this snapshot: only the shards that it added; 0: those of the build.  [default: 0; with --step: that of "
+    "the run; with --document: all]",
 )
 @click.option(
     "--document",
@@ -87,7 +88,7 @@ def trace_command(
     if sequence is not None:
         _trace_sequence(console, out, sequence, heldout, snapshot or BUILD)
     elif step is not None and run is not None:
-        _trace_step(console, out, run, step, rank, snapshot or BUILD)
+        _trace_step(console, out, run, step, rank, check_run(out, run)[0] if snapshot is None else snapshot)
     elif document is not None:
         _trace_document(console, out, document, run, snapshot)
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner
+from finpile_cli.language_models import build_of
 from finpile_cli.main import finpile
 from finpile_pipelines.build import build
 from finpile_pipelines.runner.engine import Engine
@@ -70,6 +71,8 @@ def test_trace_reads_the_shards_that_a_snapshot_added(tmp_path: Path) -> None:
     )
     train(run)
     seen = trace(out, "--step", "1", "--run", run.out, "--snapshot", "1")
+    assert trace(out, "--step", "1", "--run", run.out) == seen
+    assert build_of(run.out) == str(out)
     assert {document["id"] for document in seen["documents"]} == new
     name = min(new)
     found = trace(out, "--document", name, "--run", run.out)
