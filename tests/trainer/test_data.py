@@ -69,7 +69,7 @@ def test_batches_of_an_epoch_hold_every_sequence_once(tmp_path: Path) -> None:
 def test_cut_sequences_cover_the_stored_ones(tmp_path: Path) -> None:
     data = TrainingData(store(tmp_path, 6, length=8), BatchConfig(size=3), 4, seed=0)
     assert data.num_sequences == 12
-    rows = [tuple(row) for step in range(4) for row in data.batch(step)[0].tolist()]
+    rows = [tuple(row) for step in range(4) for row in data.batch(step).tolist()]
     assert Counter(rows) == Counter(tuple(range(start, start + 4)) for start in range(0, 48, 4))
 
 

@@ -64,8 +64,8 @@ def test_the_parts_of_all_processes_are_the_batch(
         parts = [data.indices(step, rank, world_size) for rank in range(world_size)]
         assert np.concatenate(parts).tolist() == data.indices(step).tolist()
         assert max(map(len, parts)) - min(map(len, parts)) <= 1
-        batches = np.concatenate([data.batch(step, rank, world_size)[0] for rank in range(world_size)])
-        assert batches.tolist() == data.batch(step)[0].tolist()
+        batches = np.concatenate([data.batch(step, rank, world_size) for rank in range(world_size)])
+        assert batches.tolist() == data.batch(step).tolist()
 
 
 @pytest.mark.parametrize("change_at", [None, 3])

@@ -110,12 +110,11 @@ class TrainingData:
             position += len(parts[-1])
         return np.concatenate(parts)
 
-    def batch(self, step: int, rank: int = 0, world_size: int = 1) -> tuple[Tensor, Tensor]:
-        """The tokens of a step and their labels, or the part of one process, int64 [B, sequence_length].
+    def batch(self, step: int, rank: int = 0, world_size: int = 1) -> Tensor:
+        """The tokens of a step, or the part of one process, int64 [B, sequence_length]."""
+        return torch.from_numpy(self.store.batch(self.indices(step, rank, world_size), self.sequence_length))
 
-        Labels equal the tokens, and are -100, which is not predicted, where the shards of a snapshot are padded.
-        """
-        indices = self.indices(step, rank, world_size)
-        ids = self.store.batch(indices, self.sequence_length)
-        is_padding = np.arange(self.sequence_length) >= self.store.lengths(indices, self.sequence_length)[:, None]
-        return torch.from_numpy(ids), torch.from_numpy(np.where(is_padding, -100, ids))
+    def padding(self, step: int, rank: int = 0, world_size: int = 1) -> Tensor:
+        """Whether a token of `batch` is padding, as at the end of the shards of a snapshot; bool, as `batch`."""
+        lengths = self.store.lengths(self.indices(step, rank, world_size), self.sequence_length)
+        return torch.from_numpy(np.arange(self.sequence_length) >= lengths[:, None])

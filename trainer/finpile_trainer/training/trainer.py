@@ -180,21 +180,23 @@ class Trainer:
     def _accumulate_gradients(self) -> float:
         """Adds the mean gradient of the batch to the parameters; returns its mean loss in nats per token."""
         rank, world_size = self.processes.rank, self.processes.world_size
-        batch = self.data.batch(self.step, rank, world_size)
-        num_predicted = self.processes.sum({"tokens": _num_predicted(batch[1])}, self.device)["tokens"]
+        ids_BT = self.data.batch(self.step, rank, world_size)
+        labels_BT = ids_BT.masked_fill(self.data.padding(self.step, rank, world_size), -100)
+        num_predicted = self.processes.sum({"tokens": _num_predicted(labels_BT)}, self.device)["tokens"]
         if world_size > 1:  # a state of each process would tie checkpoints to their number
             torch.manual_seed((self.config.seed * 1_000_003 + self.step) * 1_000_003 + rank)
         total = 0.0
         self.model.train()
-        parts = [torch.split(tensor, self.config.micro_batch_size or len(tensor)) for tensor in batch]
-        for number, (ids, labels) in enumerate(zip(*parts, strict=True), 1):
+        size = self.config.micro_batch_size or len(ids_BT)
+        parts = list(zip(torch.split(ids_BT, size), torch.split(labels_BT, size), strict=True))
+        for number, (ids, labels) in enumerate(parts, 1):
             share = _num_predicted(labels) / max(1, num_predicted)
-            labels_BT = labels.to(self.device)
-            with self._synchronised(number == len(parts[0])):
+            targets = labels.to(self.device)
+            with self._synchronised(number == len(parts)):
                 with torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.precision == "bfloat16"):
                     logits_BTV = self._parallel(ids.to(self.device))
-                    loss = next_token_loss(logits_BTV, labels_BT) * share if share else logits_BTV.sum() * 0.0
-                    penalty = self.schedule.z_loss * z_loss(logits_BTV, labels_BT) * share if share else 0.0
+                    loss = next_token_loss(logits_BTV, targets) * share if share else logits_BTV.sum() * 0.0
+                    penalty = self.schedule.z_loss * z_loss(logits_BTV, targets) * share if share else 0.0
                 whole = loss + penalty if self.schedule.z_loss else loss
                 # DistributedDataParallel averages the gradients of processes; their sum is wanted
                 (whole * world_size if world_size > 1 else whole).backward()  # type: ignore[no-untyped-call]
