@@ -2,9 +2,9 @@
 
     OUT/snapshots/000001/tokens/    laid out like OUT/tokens, with an index of its own
 
-The tokenizer is that of the build. Documents that are published again with the text that they had need no tokens; those
-with another text have tokens of both texts. The last sequence of training tokens is padded, as those of held-out ones
-are: no document waits for the next snapshot.
+The tokenizer is that of the build. Documents that the snapshot before has with the same text need no tokens; those with
+another text have tokens of both texts, and those that come back after a removal have tokens twice. The last sequence of
+training tokens is padded, as those of held-out ones are: no document waits for the next snapshot.
 
 Decision: docs/decisions/0063-tokens-of-a-snapshot.md.
 """
