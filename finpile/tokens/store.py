@@ -245,7 +245,8 @@ class TokenStore:
         if not any(self._paddings):
             return np.full(len(rows), length, np.int64)
         stored = np.array([self.length_of(row) for row in rows.tolist()], np.int64)
-        return np.clip(stored - parts * length, 0, length)
+        lengths: npt.NDArray[np.int64] = np.clip(stored - parts * length, 0, length)
+        return lengths
 
     def length_of(self, index: int) -> int:
         """Tokens of one sequence, 0 .. len - 1, without the padding at the end of a shard."""

@@ -140,7 +140,7 @@ class LibraryTokenizer(ABC):
             edges.append(end - len(name.lstrip()[1:].encode()))
         edges = sorted({*edges, len(data)})
         parts = [data[begin:end].decode() for begin, end in pairwise(edges)]
-        return [cut for part in parts for cut in self._parts(part, flat(self.encode_texts([part], 1)))]
+        return [cut for part in parts for cut in self._parts(part, self.encode_texts([part], 1)[0])]
 
     def spans(self, text: str) -> I64:
         """See `Tokenizer.spans`."""

@@ -199,7 +199,7 @@ class Trainer:
                     penalty = self.schedule.z_loss * z_loss(logits_BTV, targets) * share if share else 0.0
                 whole = loss + penalty if self.schedule.z_loss else loss
                 # DistributedDataParallel averages the gradients of processes; their sum is wanted
-                (whole * world_size if world_size > 1 else whole).backward()  # type: ignore[no-untyped-call]
+                (whole * world_size if world_size > 1 else whole).backward()
             total += loss.item()
         return self.processes.sum({"loss": total}, self.device)["loss"]
 
