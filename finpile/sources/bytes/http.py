@@ -28,6 +28,8 @@ _LINE_END = re.compile(rb"\r?\n")
 _HEADERS_END = re.compile(rb"\r?\n\r?\n")
 _CHARSET = re.compile(r"""charset\s*=\s*["']?([^\s"';,]+)""", re.IGNORECASE)
 _GZIP_MAGIC = b"\x1f\x8b"
+#: Headers with codings in the order in which they were applied.
+_LISTS = ("content-encoding", "transfer-encoding")
 
 
 class HttpError(ValueError):
@@ -44,19 +46,29 @@ class Response:
 
     status: int
     headers: dict[str, str]
-    """Lower-case names; of a repeated header the first."""
+    """Lower-case names; of a repeated header the first, of codings all."""
     payload: bytes
     """Decoded."""
 
     @property
     def media_type(self) -> str:
         """`text/html`, in lower case; empty if the server names none."""
-        return self.headers.get("content-type", "").split(";")[0].strip().lower()
+        return media_type_of(self.headers.get("content-type", ""))
 
     @property
     def charset(self) -> str | None:
-        found = _CHARSET.search(self.headers.get("content-type", ""))
-        return found[1].lower() if found else None
+        return charset_of(self.headers.get("content-type", ""))
+
+
+def media_type_of(content_type: str) -> str:
+    """The media type of a Content-Type, in lower case; of several the first."""
+    return re.split("[;,]", content_type)[0].strip().lower()
+
+
+def charset_of(content_type: str) -> str | None:
+    """The charset that a Content-Type names, in lower case."""
+    found = _CHARSET.search(content_type)
+    return found[1].lower() if found else None
 
 
 def parse_response(block: bytes, limit: int) -> Response:
@@ -76,7 +88,7 @@ def parse_response(block: bytes, limit: int) -> Response:
 def parse_headers(lines: list[bytes]) -> dict[str, str]:
     """`Name: value` lines, with lower-case names; a line that begins with a blank continues the value before it.
 
-    Of a repeated header the first counts; lines that are none are skipped.
+    Of a repeated header the first counts, but for codings, which are lists; lines that are none are skipped.
     """
     headers: dict[str, str] = {}
     name = ""
@@ -86,17 +98,19 @@ def parse_headers(lines: list[bytes]) -> dict[str, str]:
             continue
         key, colon, value = line.partition(b":")
         name = key.strip().lower().decode("latin-1") if colon else ""
-        if not name or name in headers:
+        if not name or (name in headers and name not in _LISTS):
             name = ""
             continue
-        headers[name] = value.strip().decode("utf-8", "replace")
+        before = f"{headers[name]}, " if name in headers else ""
+        headers[name] = before + value.strip().decode("utf-8", "replace")
     return headers
 
 
 def _decoded(payload: bytes, headers: dict[str, str], limit: int) -> bytes:
-    if "chunked" in headers.get("transfer-encoding", "").lower():
+    content, transfer = (headers.get(name, "").lower() for name in _LISTS)
+    if "chunked" in transfer:
         payload = _without_chunks(payload)
-    codings = [name.strip() for name in headers.get("content-encoding", "").lower().split(",")]
+    codings = [name.strip() for name in f"{content},{transfer}".split(",")]
     for coding in reversed(codings):
         if coding in _DECODERS:
             payload = _content(payload, coding, limit)
@@ -159,14 +173,16 @@ def _gather(pieces: Iterator[bytes], limit: int) -> bytes:
 
 def _inflate(window: int) -> Callable[[bytes], Iterator[bytes]]:
     def decode(payload: bytes) -> Iterator[bytes]:
-        decoder = zlib_ng.decompressobj(window)
         rest = payload
-        while rest and not decoder.eof:
-            yield decoder.decompress(rest, _STEP_BYTES)
-            rest = decoder.unconsumed_tail
-        if not decoder.eof:
-            yield decoder.flush(_STEP_BYTES)
-            raise EOFError("ends before its data do")
+        while rest is payload or rest.startswith(_GZIP_MAGIC):  # a payload can have several gzip members
+            decoder = zlib_ng.decompressobj(window)
+            while rest and not decoder.eof:
+                yield decoder.decompress(rest, _STEP_BYTES)
+                rest = decoder.unconsumed_tail
+            if not decoder.eof:
+                yield decoder.flush(_STEP_BYTES)
+                raise EOFError("ends before its data do")
+            rest = decoder.unused_data
 
     return decode
 

@@ -55,6 +55,20 @@ def test_chunks_within_a_coding() -> None:
     assert parse_response(message(chunked, headers), LIMIT).payload == TEXT
 
 
+@pytest.mark.parametrize(
+    ("payload", "headers"),
+    [
+        (gzip.compress(TEXT[:9]) + gzip.compress(TEXT[9:]), "Content-Encoding: gzip"),
+        (gzip.compress(CODINGS["gzip"]), "Content-Encoding: gzip\nContent-Encoding: gzip"),
+        (CODINGS["gzip"], "Content-Encoding: identity\nContent-Encoding: gzip"),
+        (CODINGS["gzip"], "Content-Encoding: gzip\nContent-Encoding: gzip"),
+        (b"%x\r\n%s\r\n0\r\n\r\n" % (len(CODINGS["gzip"]), CODINGS["gzip"]), "Transfer-Encoding: gzip, chunked"),
+    ],
+)
+def test_every_member_and_coding_is_decoded(payload: bytes, headers: str) -> None:
+    assert parse_response(message(payload, headers), LIMIT).payload == TEXT
+
+
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "zstd"])
 def test_no_more_than_the_limit_is_decoded(coding: str) -> None:
     size = 64 << 20

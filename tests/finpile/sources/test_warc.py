@@ -115,6 +115,10 @@ def test_records_of_a_file_compressed_as_one_piece_have_locators_of_their_own(re
         (response(b"<p>", "Content-Type: application/xhtml+xml"), HTML, b""),
         (response(b"GIF89a", "Content-Type: image/gif"), "not_text", b"HTTP/1.1 200 OK"),
         (response(b"words", "X: y"), "not_text", b"HTTP/1.1 200 OK"),
+        (response(b"words", "Content-Type: text/html, text/html; charset=utf-8"), HTML, b""),
+        (response(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"), "not_text", b"HTTP/1.1 200 OK"),
+        (response(gzip.compress(b"<p>x")), "not_text", b"HTTP/1.1 200 OK"),
+        (response(b"<p>a page with one zero\0" + b" and words" * 20), HTML, b""),
         (response(b"gone", status="404 Not Found"), "http_status", b"HTTP/1.1 404"),
         (response(b"", "Location: /b", status="301 Moved"), "http_status", b"HTTP/1.1 301"),
         (response(b"Disallow: /", "Content-Type: text/plain", url="http://a.com/robots.txt"), "robots_txt", b"HTTP"),
@@ -163,6 +167,12 @@ def test_records_that_carry_no_document_are_passed_over(read: Read, kind: str) -
 )
 def test_payloads_are_decoded(read: Read, payload: bytes, headers: str, text: str) -> None:
     assert texts(read(response(payload, headers))) == [text]
+
+
+@pytest.mark.parametrize("kind", ["resource", "conversion"])
+def test_a_record_without_http_is_decoded_by_the_charset_of_its_header(read: Read, kind: str) -> None:
+    data = record(kind, "Ψωμί".encode("iso-8859-7"), "text/plain; charset=iso-8859-7")
+    assert texts(read(data)) == ["Ψωμί"]
 
 
 def test_a_broken_message_does_not_end_the_archive(read: Read) -> None:

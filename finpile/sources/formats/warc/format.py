@@ -19,6 +19,7 @@ The date of the crawl is not that of publication; it is `crawl_date` in meta.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -30,7 +31,7 @@ from finpile.documents.blank import is_blank
 from finpile.documents.document import HTML, PLAIN
 from finpile.plugins.format import Format
 from finpile.sources.bytes.decoding import decode, decode_likely
-from finpile.sources.bytes.http import HttpError, PayloadTooLarge, parse_response
+from finpile.sources.bytes.http import HttpError, PayloadTooLarge, charset_of, media_type_of, parse_response
 from finpile.sources.bytes.streams import ByteStream
 from finpile.sources.formats.warc.records import Damaged, Separator, WebRecord, read_records
 from finpile.sources.readers.accounting import Claim, Lost, Record, Structure
@@ -40,6 +41,9 @@ from finpile.sources.readers.converted import Converted, Refused, document_of
 _MEDIA_TYPES = {"text/html": HTML, "application/xhtml+xml": HTML, "text/plain": PLAIN}
 _NO_DOCUMENT = ("warcinfo", "request", "metadata", "revisit", "filedesc")
 _OK = 200
+_CONTROL = re.compile(r"[\0-\x08\x0e-\x1a\x1c-\x1f]")
+#: The share of control characters above which a payload is binary, whatever its header says.
+_MAX_CONTROLS = 0.01
 _ARC_DATE_DIGITS = 14
 
 
@@ -94,7 +98,7 @@ def _carries_no_document(record: WebRecord) -> bool:
 
 def _converted(record: WebRecord, encodings: Sequence[str], limit: int, block: bytes) -> Converted:
     if record.kind in ("conversion", "resource"):
-        return _document(block, record.content_type, None, record, encodings)
+        return _document(block, record.content_type, record, encodings)
     if record.kind != "response":
         raise Refused("not_text", f"a record of type {record.kind}")
     if not _is_http(record):
@@ -109,7 +113,7 @@ def _converted(record: WebRecord, encodings: Sequence[str], limit: int, block: b
         raise Refused("http_status", f"{http.status} {record.url}")
     if urlsplit(record.url).path == "/robots.txt":
         raise Refused("robots_txt", record.url)
-    return _document(http.payload, http.media_type, http.charset, record, encodings)
+    return _document(http.payload, http.headers.get("content-type", ""), record, encodings)
 
 
 def _is_http(record: WebRecord) -> bool:
@@ -119,14 +123,17 @@ def _is_http(record: WebRecord) -> bool:
     return "application/http" in (record.content_type or "application/http")
 
 
-def _document(
-    payload: bytes, content_type: str, charset: str | None, record: WebRecord, encodings: Sequence[str]
-) -> Converted:
-    media_type = _MEDIA_TYPES.get(content_type.split(";")[0].strip().lower())
+def _document(payload: bytes, content_type: str, record: WebRecord, encodings: Sequence[str]) -> Converted:
+    named = media_type_of(content_type)
+    media_type = _MEDIA_TYPES.get(named)
     if media_type is None:
-        raise Refused("not_text", f"{content_type or 'no type'} {record.url}")
-    is_html = media_type == HTML
-    text = decode(payload, encodings)[0] if encodings else decode_likely(payload, charset, is_html=is_html)
+        raise Refused("not_text", f"{named or 'no type'} {record.url}")
+    if encodings:
+        text, _ = decode(payload, encodings)
+    else:
+        text = decode_likely(payload, charset_of(content_type), is_html=media_type == HTML)
+    if "\0" in text and len(_CONTROL.findall(text)) > _MAX_CONTROLS * len(text):
+        raise Refused("not_text", f"{named}, but its bytes are binary {record.url}")
     if is_blank(text):
         raise Refused("empty_text", record.url)
     crawled = _crawl_date(record.date)
