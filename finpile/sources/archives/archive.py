@@ -36,9 +36,11 @@ def walk(
         if not isinstance(item, File):
             yield item
             continue
-        path = item.path
-        seen[path] = seen.get(path, 0) + 1
-        name = path if seen[path] == 1 else f"{path}~{seen[path]}"  # a second file of that name is another document
+        name = path = item.path
+        while name in seen:  # a second file of that name is another document
+            seen[path] += 1
+            name = f"{path}~{seen[path]}"
+        seen[name] = 1
         where = f"{locator}!{name}"
         yield Member(name, where, _named(item.blocks, where))
 

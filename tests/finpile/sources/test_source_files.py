@@ -531,8 +531,8 @@ def test_odd_member_names_do_no_harm(tmp_path: Path) -> None:
 def test_members_of_the_same_name_are_different_documents(tmp_path: Path) -> None:
     data = io.BytesIO()
     with tarfile.open(fileobj=data, mode="w") as archive:
-        for content in (b"1", b"2"):
-            info = tarfile.TarInfo("a.txt")
+        for name, content in (("a.txt", b"1"), ("a.txt", b"2"), ("a.txt~2", b"3"), ("a.txt~3", b"4"), ("a.txt", b"5")):
+            info = tarfile.TarInfo(name)
             info.size = 1
             archive.addfile(info, io.BytesIO(content))
     (tmp_path / "a.tar").write_bytes(data.getvalue())
@@ -540,6 +540,9 @@ def test_members_of_the_same_name_are_different_documents(tmp_path: Path) -> Non
     assert [(document.locator, document.text) for document in documents] == [
         ("a.tar!a.txt", "1"),
         ("a.tar!a.txt~2", "2"),
+        ("a.tar!a.txt~2~2", "3"),
+        ("a.tar!a.txt~3", "4"),
+        ("a.tar!a.txt~4", "5"),
     ]
 
 
