@@ -223,6 +223,14 @@ def test_no_text_ends_a_document_whatever_its_normaliser_removes(place: Callable
         assert len(tokenizer.spans(text)) == len(ids)
 
 
+def test_dropout_of_merges_is_off(tmp_path: Path) -> None:
+    settings = json.loads(write_bpe(tmp_path, ALL).read_text())
+    expected = open_tokenizer(tmp_path).encode(ALL)
+    settings["model"]["dropout"] = 0.5
+    (tmp_path / "tokenizer.json").write_text(json.dumps(settings))
+    assert open_tokenizer(tmp_path).encode(ALL) == expected
+
+
 def test_a_tokenizer_without_a_decoder_is_not_lossless(tmp_path: Path) -> None:
     settings = json.loads(write_bpe(tmp_path, ALL).read_text())
     (tmp_path / "tokenizer.json").write_text(json.dumps({**settings, "decoder": None}))

@@ -31,6 +31,8 @@ class HuggingFaceTokenizer(LibraryTokenizer):
         tokenizer.no_truncation()
         tokenizer.no_padding()
         tokenizer.encode_special_tokens = True
+        if getattr(tokenizer.model, "dropout", None):
+            tokenizer.model.dropout = None  # it draws merges at random
         self._tokenizer = tokenizer
         self.settings: dict[str, Any] = json.loads(tokenizer.to_str())
         """The tokenizer as `tokenizer.json` has it."""
