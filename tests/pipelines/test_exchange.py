@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import zlib
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from finpile_pipelines.exchange.partition import (
     by_range,
     split_by_partition,
 )
-from finpile_pipelines.exchange.segments import SegmentFiles
+from finpile_pipelines.exchange.segments import SegmentFiles, write_block
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.process_folder import process_folder
 from finpile_pipelines.runner.engine import Engine
@@ -131,6 +132,16 @@ def test_most_segments_of_an_origin_are_those_of_the_exchange(most: int | None, 
     exchange = ExchangeByPartition("files", WorkFolder(str(tmp_path)), "Keys", partitions=5, most_segments=most)
     numbers, _ = exchange._segments.cut(split_by_partition(rows, rows["key"].to_numpy()))
     assert numbers.tolist() == list(range(expected))
+
+
+def test_segments_of_origins_with_long_names_are_files(tmp_path: Path) -> None:
+    """The names of a dataset and of a source, in any script, are in that of an origin."""
+    folder, names = WorkFolder(str(tmp_path)), [f"source={'%E6%96%B0' * 40}-part-{number:05d}" for number in range(3)]
+    for name in names:
+        write_block(folder, name, iter([(0, name.encode())]))
+    files = SegmentFiles(folder, are_mapped=False)
+    for name in names:
+        assert bytes(files.read(name, 0, len(name), zlib.crc32(name.encode()))) == name.encode()
 
 
 @pytest.mark.parametrize(("mib", "expected"), [(0, 256), (16, 256), (64, 1024), (128, 2048), (1024, 2048)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import struct
 import zlib
@@ -24,6 +25,8 @@ from finpile_pipelines.exchange.held_tables import HeldTable
 from finpile_pipelines.exchange.packed import RANGE_ENTRY_BYTES, PackedRows, Ranges, SplitTable, can_pack
 
 _I64 = npt.NDArray[np.int64]
+#: Characters of an origin in the name of a file, which has more while it is written.
+_LONGEST_ORIGIN = 200
 #: Smaller segments are not compressed.
 _COMPRESSED_BYTES = 512
 _CODECS: dict[Compression, bytes] = {"zstd": b"\1", "lz4": b"\2"}
@@ -153,8 +156,9 @@ class Block(NamedTuple):
 
 
 def segment_file_name(origin: str) -> str:
-    """The name of the file of an origin's segments."""
-    return f"{origin}.arrow"
+    """The name of the file of an origin's segments. A long origin is its digest there: names may have 255 bytes."""
+    is_long = len(origin) > _LONGEST_ORIGIN
+    return f"{hashlib.blake2b(origin.encode(), digest_size=16).hexdigest() if is_long else origin}.arrow"
 
 
 def write_block(folder: WorkFolder, origin: str, segments: Iterator[tuple[int, bytes]]) -> Block:
