@@ -19,7 +19,7 @@ from finpile_cli.main import finpile
 from finpile_pipelines.build import build
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.snapshots.append import append
-from finpile_pipelines.snapshots.remove import remove
+from finpile_pipelines.snapshots.remove import preview, remove
 from finpile_pipelines.stage import Sizes
 
 from finpile.audit.judgements import append_answer, read_answers
@@ -235,6 +235,22 @@ def test_nothing_wanted_is_an_error(copies: tuple[Path, CorpusConfig]) -> None:
     with pytest.raises(InputError, match="1 of 1 ids are of no document"):
         remove(str(out), Wanted(ids=frozenset({"0" * 32})), "x", Engine())
     assert load_snapshot(Layout(str(out))).get("snapshot") is None
+
+
+def test_a_removal_that_is_repeated_says_what_may_have_been_taken_down(copies: tuple[Path, CorpusConfig]) -> None:
+    """A command that was killed after its snapshot was published is run again; tombstones have no URL."""
+    out, _ = copies
+    ids = documents_of(out)["id"].to_pylist()[:1]
+    remove(str(out), Wanted(ids=frozenset(ids)), "they asked", Engine())
+    again = rf"no document .*; 1 documents were taken down before, of which url is not known: .*{out} --reason taken_d"
+    for run in (
+        lambda wanted: remove(str(out), wanted, "x", Engine()),
+        lambda wanted: preview(str(out), wanted, Engine()),
+    ):
+        with pytest.raises(InputError, match=again):
+            run(Wanted(where=(Condition.parse("url=https://gone.example/*"),)))
+    with pytest.raises(InputError, match=r"with their columns$"):
+        remove(str(out), Wanted(where=(Condition.parse("locator=*.pdf"),)), "x", Engine())
 
 
 def test_the_command_removes_by_pattern(copies: tuple[Path, CorpusConfig]) -> None:

@@ -24,7 +24,7 @@ from finpile.errors import ConfigError, InputError, nearest
 from finpile.history.trace import tokens_of
 from finpile.output.layout import Layout
 from finpile.output.manifest import load_manifest
-from finpile.output.takedowns import Wanted, read_takedowns
+from finpile.output.takedowns import REASON, Wanted, read_takedowns
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.runner.owner import owned
 from finpile_pipelines.snapshots.base import Base
@@ -64,7 +64,7 @@ def remove(
         listen(StageEvent("", "accepted"))
         known = read_takedowns(layout, base.manifest)
         found = select(base, engine, wanted, why, known)
-        _check(wanted, found.rows, known)
+        _check(wanted, found.rows, known, out)
         if found.rows.num_rows:
             config = from_dict(base.manifest["config"])
             takedowns = pa.concat_tables([known, found.rows]).sort_by("id")
@@ -88,7 +88,7 @@ def preview(out: str, wanted: Wanted, engine: Engine) -> dict[str, Any]:
         check_base(base)
         known = read_takedowns(layout, base.manifest)
         rows = select(base, engine, wanted, "", known).rows
-        _check(wanted, rows, known)
+        _check(wanted, rows, known, out)
         ids = rows["id"].combine_chunks()
         copies = 0
         for file in base.published.below("removed"):
@@ -131,7 +131,7 @@ def _taken_down(base: Base, ids: Collection[str]) -> dict[str, Any]:
     return {"documents": len(ids), "published": published_ids, "tokens": dict(sorted(places.items()))}
 
 
-def _check(wanted: Wanted, found: pa.Table, known: pa.Table) -> None:
+def _check(wanted: Wanted, found: pa.Table, known: pa.Table, out: str) -> None:
     """Raises: InputError."""
     if wanted.ids is not None:
         there = {*found["id"].to_pylist(), *known["id"].to_pylist()}
@@ -141,4 +141,13 @@ def _check(wanted: Wanted, found: pa.Table, known: pa.Table) -> None:
                 f"{', '.join(missing[:3])}{', ...' if len(missing) > 3 else ''}"
             )
     elif not found.num_rows and not known.take(pa.array(wanted.find(known))).num_rows:
-        raise InputError("no document fulfils all conditions: `finpile show` prints documents with their columns")
+        unknown = sorted({condition.column for condition in wanted.where} - {*known.column_names})
+        raise InputError(
+            "no document fulfils all conditions: `finpile show` prints documents with their columns"
+            + (
+                f"; {known.num_rows:,} documents were taken down before, of which {', '.join(unknown)} is not known: "
+                f"`finpile ls {out} --reason {REASON}` lists them"
+                if known.num_rows and unknown
+                else ""
+            )
+        )
