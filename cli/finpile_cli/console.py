@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -159,10 +160,16 @@ class Console:
         yield advance
 
 
+class _Rich(RichConsole):
+    def on_broken_pipe(self) -> None:
+        """The reader is closed, as in `finpile show OUT ID | head -1`: the command ends as after output by Click."""
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+
 def _rich_console(**settings: Any) -> RichConsole:
     """Without colours and other styles, bold too, if the variable NO_COLOR is set (https://no-color.org)."""
     colors: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
-    return RichConsole(highlight=False, markup=False, emoji=False, color_system=colors, **settings)
+    return _Rich(highlight=False, markup=False, emoji=False, color_system=colors, **settings)
 
 
 def fitting(parts: Sequence[str], width: int) -> str:

@@ -222,11 +222,14 @@ def test_process_ends_with_the_code_and_the_message(tmp_path: Path) -> None:
     )
 
 
-def test_reader_that_leaves_early_is_no_error() -> None:
-    """As in `finpile --help | true`."""
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["check", str(ROOT / "pipelines/configs/sample.yaml")]], ids=["help", "check"]
+)
+def test_reader_that_leaves_early_is_no_error(arguments: list[str]) -> None:
+    """As in `finpile --help | true`, by Click, and in `finpile check CONFIG.yaml | true`, by rich."""
     read, write = os.pipe()
     os.close(read)
-    with finpile("--help", stdout=write) as process:
+    with finpile(*arguments, stdout=write) as process:
         os.close(write)
         assert process.communicate()[1] == ""
     assert process.returncode == 0

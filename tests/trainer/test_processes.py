@@ -115,6 +115,7 @@ def torchrun(
     program: Sequence[str] = ("-m", "finpile_cli", "model", "train"),
 ) -> subprocess.CompletedProcess[str]:
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(world_size)]
+    launcher += ["--log-dir", str(training_file.with_name("torchrun"))]
     command = [*launcher, *program, str(training_file), *arguments, "--json"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.run(command, cwd=REPOSITORY, check=False, capture_output=True, text=True, env=environment)
