@@ -6,7 +6,6 @@ reads check the batches that they read. The places are those of a file with that
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -15,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from fsspec.implementations.local import LocalFileSystem
+from zlib_ng import zlib_ng
 
 from finpile import storage
 from finpile.errors import IntegrityError
@@ -51,7 +51,7 @@ def read_batches(
     for start, size, num_rows, crc32 in found.batches:
         if np.searchsorted(rows, first) < np.searchsorted(rows, first + num_rows):
             data = _range(file.url, start, size)
-            if zlib.crc32(data) != crc32:
+            if zlib_ng.crc32(data) != crc32:
                 raise file.damage()
             yield first, pa.ipc.read_record_batch(data, schema)
         first += num_rows
@@ -67,7 +67,7 @@ def _whole(file: WorkFile, places_url: str, schema: pa.Schema, rows: _I32) -> It
     for start, size in _messages(data):
         message = data.slice(start, size)
         batch = pa.ipc.read_record_batch(message, schema)
-        batches.append((start, size, batch.num_rows, zlib.crc32(message)))
+        batches.append((start, size, batch.num_rows, zlib_ng.crc32(message)))
         if np.searchsorted(rows, first) < np.searchsorted(rows, first + batch.num_rows):
             yield first, batch
         first += batch.num_rows

@@ -21,7 +21,6 @@ receiver splits, in memory or, above `RANGE_BYTES`, in files of its own.
 from __future__ import annotations
 
 import shutil
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
@@ -30,6 +29,7 @@ from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
+from zlib_ng import zlib_ng
 
 from finpile.output.work_folder import WorkFolder
 from finpile.storage import sizes
@@ -123,7 +123,7 @@ class ExchangeByPartition(graph.PTransform):
 
 def _local_scratch(scratch: WorkFolder) -> WorkFolder:
     """The folder on this machine that replaces a scratch folder on an object store."""
-    return WorkFolder(str(process_folder())) / _SCRATCH / f"{zlib.crc32(scratch.url.encode()):08x}"
+    return WorkFolder(str(process_folder())) / _SCRATCH / f"{zlib_ng.crc32(scratch.url.encode()):08x}"
 
 
 Receive = Callable[[tuple[int, Iterable[Any]]], Iterator[tuple[int, pa.Table]]]

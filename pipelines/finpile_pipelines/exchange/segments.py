@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -15,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from fsspec.implementations.local import LocalFileSystem
+from zlib_ng import zlib_ng
 
 from finpile import storage
 from finpile.errors import IntegrityError
@@ -169,7 +169,7 @@ def write_block(folder: WorkFolder, origin: str, segments: Iterator[tuple[int, b
             stream.write(segment)
             numbers.append(number)
             places.append(places[-1] + len(segment))
-            checksums.append(zlib.crc32(segment))
+            checksums.append(zlib_ng.crc32(segment))
     return Block(origin, np.array(numbers, np.int64), np.array(places, np.int64), np.array(checksums, np.uint32))
 
 
@@ -199,7 +199,7 @@ class SegmentFiles:
             data = _mapped(path, start, end)
         else:
             data = _read_local(path, start, end)
-        if len(data) != end - start or zlib.crc32(data) != checksum:
+        if len(data) != end - start or zlib_ng.crc32(data) != checksum:
             url = self._folder.file(segment_file_name(origin))
             raise IntegrityError(f"{url} is damaged: run the same command again")
         return data
