@@ -88,7 +88,7 @@ def trace_command(
     if sequence is not None:
         _trace_sequence(console, out, sequence, heldout, snapshot or BUILD)
     elif step is not None and run is not None:
-        _trace_step(console, out, run, step, rank, check_run(out, run)[0] if snapshot is None else snapshot)
+        _trace_step(console, out, run, step, rank, snapshot)
     elif document is not None:
         _trace_document(console, out, document, run, snapshot)
 
@@ -119,13 +119,14 @@ def _trace_sequence(console: Console, out: str, sequence: str, heldout: tuple[st
     console.result({"out": out, "sequence": number, "documents": [_result(document) for document in documents]})
 
 
-def _trace_step(console: Console, out: str, run: str, step: int, rank: str | None, snapshot: int) -> None:
+def _trace_step(console: Console, out: str, run: str, step: int, rank: str | None, snapshot: int | None) -> None:
     from finpile.history.trace import documents_of
     from finpile.tokens.provenance import TokenProvenance
 
     part = _RANK.fullmatch(rank or "0/1")
     if part is None or int(part["rank"]) >= int(part["size"]):
         raise ConfigError(f"--rank is {rank!r}: expected R/N with R below N, such as 0/8")
+    snapshot = check_run(out, run)[0] if snapshot is None else snapshot
     provenance = TokenProvenance(out, snapshot=snapshot)
     windows = seen_batches(run, provenance.store).windows(step, int(part["rank"]), int(part["size"]))
     spans = [span for window in windows for span in provenance.spans(*window)]

@@ -315,7 +315,7 @@ def test_running_training_is_not_disturbed(run: Run, copied: Path) -> None:
     with hold(Layout(str(copied / "out")), "training"):
         before = files_of(copied)
         message = run("tokenizer", "train", copied / "docs.txt", "-o", copied / "out", "--fresh").refusal()
-        assert f"another training (process {os.getpid()} on " in message
+        assert f"another command is running, training (process {os.getpid()} on " in message
         assert files_of(copied) == before
 
 

@@ -128,7 +128,12 @@ EDITS: dict[str, tuple[Callable[[dict[str, Row]], object], set[str]]] = {
         {FILE_COUNTS, REPORTS},
     ),
     "digest of a file": (lambda s: s["split"]["counts"]["documents"][0].update(digest="0" * 32), {FILE_COUNTS}),
-    "a file's source": (lambda s: s["split"]["counts"]["documents"][0].update(source="Web"), {FILE_COUNTS}),
+    "a file's source": (
+        lambda s: next(one for one in s["split"]["counts"]["documents"] if one["source"] == "News").update(
+            source="Web"
+        ),
+        {FILE_COUNTS},
+    ),
     "a file without counts": (lambda s: s["split"]["counts"]["documents"].pop(), {FILE_COUNTS, MANIFEST}),
     "removals of a file": (
         lambda s: s["split"]["counts"]["ledger"][0]["removed"][0].update(num_docs=7),
