@@ -94,7 +94,7 @@ def tokens(real_data: Callable[[str], Path], tmp_path_factory: pytest.TempPathFa
 @pytest.mark.slow
 @pytest.mark.parametrize("preset", PRESETS)
 def test_a_tiny_model_of_each_kind_learns_as_recorded(tokens: Path, tmp_path: Path, preset: str) -> None:
-    """In 24 steps of 512 tokens from between ln V, the loss of a uniform prediction, and ln V + 1.5 to below 6.9 nats."""
+    """In 24 steps of 512 tokens from ln V, the loss of a uniform prediction, or up to 1.5 more to below 6.9 nats."""
     found, golden = curves(tokens, tmp_path / "run", preset), json.loads(GOLDEN.read_text())[preset]
     for name in ("tokenizer", "num_sequences"):
         assert found[name] == golden[name], "the build has changed: make the file anew, as the module says"
