@@ -179,7 +179,7 @@ def _drop_recent(shingles: U64, recent: U64, out: U32) -> int:
     """Writes the upper halves of the shingles, made odd, without most repeats, to `out`; returns their number.
 
     The last value is repeated up to a multiple of `UNROLL` values. The table has only recent shingles, so some repeats
-    remain. Repeats do not change a minimum.
+    remain. Repeats do not change a minimum. A branch for repeats would be mispredicted.
     """
     size = RECENT  # smaller for few shingles: clearing the whole table would cost more than hashing them
     while size > UNROLL and size >= 2 * shingles.shape[0]:

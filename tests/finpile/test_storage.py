@@ -211,6 +211,17 @@ def test_parquet_written_in_an_order_is_that_of_the_ordered_table(count: int, tm
     assert (tmp_path / "sorted").read_bytes() == (tmp_path / "whole").read_bytes()
 
 
+def test_only_ids_and_texts_have_no_dictionary(tmp_path: Path) -> None:
+    facts = [{"name": "Assets", "units": [("USD", 1)]}]
+    kind = pa.list_(pa.struct([("name", pa.string()), ("units", pa.map_(pa.string(), pa.int64()))]))
+    table = pa.table({"id": ["a"], "text": ["Oil rose."], "split": ["train"], "facts": pa.array([facts], kind)})
+    storage.write_parquet(str(tmp_path / "a"), table)
+    group = pq.ParquetFile(tmp_path / "a").metadata.row_group(0)
+    columns = [group.column(place) for place in range(group.num_columns)]
+    assert len(columns) == 6
+    assert [one.path_in_schema for one in columns if "RLE_DICTIONARY" not in one.encodings] == ["id", "text"]
+
+
 def test_parquet_has_its_row_groups_and_compression(root: str) -> None:
     url = storage.join(root, "part.parquet")
     storage.write_parquet(url, rows(storage.ROW_GROUP_ROWS + 1))

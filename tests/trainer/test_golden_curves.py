@@ -94,13 +94,16 @@ def tokens(real_data: Callable[[str], Path], tmp_path_factory: pytest.TempPathFa
 @pytest.mark.slow
 @pytest.mark.parametrize("preset", PRESETS)
 def test_a_tiny_model_of_each_kind_learns_as_recorded(tokens: Path, tmp_path: Path, preset: str) -> None:
-    """In 24 steps of 512 tokens from ln V, the loss of a uniform prediction, or up to 1.5 more to below 6.9 nats."""
+    """In 24 steps of 512 tokens from ln V, the loss of a uniform prediction, or a little more to below 6.9 nats.
+
+    PaLM's embeddings have a standard deviation of 1 and are the output's weights too: it begins farther above.
+    """
     found, golden = curves(tokens, tmp_path / "run", preset), json.loads(GOLDEN.read_text())[preset]
     for name in ("tokenizer", "num_sequences"):
         assert found[name] == golden[name], "the build has changed: make the file anew, as the module says"
     for name in ("losses", "heldout"):
         assert found[name] == pytest.approx(golden[name], rel=TOLERANCE)
-    assert math.log(2048) < found["losses"][0] < math.log(2048) + 1.5
+    assert math.log(2048) < found["losses"][0] < math.log(2048) + (1.5 if preset == "palm-tiny" else 1)
     assert max(*found["losses"][-5:], found["heldout"][-1]) < 6.9
 
 

@@ -51,13 +51,9 @@ class Response:
     """Decoded."""
 
     @property
-    def media_type(self) -> str:
-        """`text/html`, in lower case; empty if the server names none."""
-        return media_type_of(self.headers.get("content-type", ""))
-
-    @property
-    def charset(self) -> str | None:
-        return charset_of(self.headers.get("content-type", ""))
+    def content_type(self) -> str:
+        """As the server names it; empty if it names none."""
+        return self.headers.get("content-type", "")
 
 
 def media_type_of(content_type: str) -> str:

@@ -142,12 +142,10 @@ def _check(wanted: Wanted, found: pa.Table, known: pa.Table, out: str) -> None:
             )
     elif not found.num_rows and not known.take(pa.array(wanted.find(known))).num_rows:
         unknown = sorted({condition.column for condition in wanted.where} - {*known.column_names})
-        raise InputError(
-            "no document fulfils all conditions: `finpile show` prints documents with their columns"
-            + (
+        message = "no document fulfils all conditions: `finpile show` prints documents with their columns"
+        if known.num_rows and unknown:
+            message += (
                 f"; {known.num_rows:,} documents were taken down before, of which {', '.join(unknown)} is not known: "
                 f"`finpile ls {out} --reason {REASON}` lists them"
-                if known.num_rows and unknown
-                else ""
             )
-        )
+        raise InputError(message)

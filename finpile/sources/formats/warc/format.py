@@ -113,7 +113,7 @@ def _converted(record: WebRecord, encodings: Sequence[str], limit: int, block: b
         raise Refused("http_status", f"{http.status} {record.url}")
     if urlsplit(record.url).path == "/robots.txt":
         raise Refused("robots_txt", record.url)
-    return _document(http.payload, http.headers.get("content-type", ""), record, encodings)
+    return _document(http.payload, http.content_type, record, encodings)
 
 
 def _is_http(record: WebRecord) -> bool:
