@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import shutil
 import subprocess
 import sys
@@ -121,11 +122,12 @@ def measured_build(
         return pool.submit(measure, path, folder / f"out-{name}-{workers}", workers, until, fresh).result()
 
 
-def command_peaks(config: Path, out: Path, workers: int) -> dict[str, float]:
-    """MB of memory of all processes of `finpile build`, by stage; OUT is deleted."""
+def command_peaks(config: Path, out: Path, workers: int, kernels: Path | None = None) -> dict[str, float]:
+    """MB of memory of all processes of `finpile build`, by stage; OUT is deleted. `kernels`: another kernel cache."""
     say(f"{config.stem}, {workers} workers, memory")
     command = [sys.executable, "-m", "finpile_cli", "build", str(config), "-o", str(out), "--workers", str(workers)]
-    subprocess.run([*command, "--no-delta"], check=True, capture_output=True)
+    environment = os.environ | ({} if kernels is None else {"NUMBA_CACHE_DIR": str(kernels)})
+    subprocess.run([*command, "--no-delta"], check=True, capture_output=True, env=environment)
     manifest = json.loads((out / "manifest.json").read_text())
     shutil.rmtree(out)
     records = (record for record in manifest["stages"] if record["stage"] != "reports")

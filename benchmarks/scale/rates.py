@@ -7,13 +7,12 @@ and tokens of bytes by class, of vocabularies of several sizes that are trained 
 `stages`: a mix of news and minutes with all stages on, and the sample corpus, whose time is the fixed cost of each
 stage. `exact`: the same text as documents of 80 bytes and of 80 kB. `near`: the mix with `near: fast` and `paper`.
 `made`: the build of made text with which `finpile plan --measure` compares another machine. `segments`: the exchange
-of documents to 8 files, to 256, and to ranges of files. `start`: a build of one
-small document. `memory`: 1 GB of generated text with all stages on, on one, two and
-four workers. `templates`: the stage of this name, of which all rows of the mix and of the sample are groups. `mixture`:
-tokens of the mix once, three times, and one and a half times, for which they are counted. Times are of two worker
-processes, sizes of one. The parts that are not measured keep their values. The machine has to be idle: fixed costs are
-wall time too, except for `documents`, which measures no time. The table has the
-load before each part.
+of documents to 8 files, to 256, and to ranges of files. `start`: a build of one small document. `memory`: 1 GB of
+generated text with all stages on, on one, two and four workers. `compile`: the sample from an empty kernel cache.
+`templates`: the stage of this name, of which all rows of the mix and of the sample are groups. `mixture`: tokens of the
+mix once, three times, and one and a half times, for which they are counted. Times are of two worker processes, sizes of
+one. The parts that are not measured keep their values. The machine has to be idle: fixed costs are wall time too,
+except for `documents`, which measures no time. The table has the load before each part.
 """
 
 from __future__ import annotations
@@ -87,6 +86,8 @@ _FEW = "Oil rose on Monday after the ministers met. " * 100
 _SHORT, _LONG = 80, 80_000
 #: Text of the builds whose memory is measured.
 _MEMORY_MB = 1000.0
+#: Text of a build that has all kernels compiled.
+_LITTLE_MB = 2.0
 #: Entries of vocabularies.
 _VOCAB_SIZES = (512, 1_024, 2_048, 4_096, 8_192, 16_384, 32_768, 65_536)
 
@@ -184,18 +185,23 @@ def measure_templates(data: Path, folder: Path) -> dict[str, Any]:
 def measure_memory(data: Path, folder: Path) -> dict[str, Any]:
     """By stage, the memory of all processes of `finpile build`: of the sample, of full tasks, and of further workers.
 
-    Workers are one, two and four, as threads or as processes; of the two steps the larger one counts.
+    Workers are one, two and four, as threads or as processes; of the two steps the larger one counts. No kernels are
+    compiled meanwhile: a build of little text has done so.
     """
-    facts = write_corpus(folder / "made", read_material(data), int(_MEMORY_MB * 1e6), 1, is_dated=True)
+    material = read_material(data)
+    facts = write_corpus(folder / "made", material, int(_MEMORY_MB * 1e6), 1, is_dated=True)
+    write_corpus(folder / "little", material, int(_LITTLE_MB * 1e6), 1, is_dated=True)
     source = {"name": "Web", "dataset": "A", "format": "parquet", "clean": {"html": "never"}, "template_group": "host"}
-    source["paths"] = ["made/documents/*.parquet"]
     tokenizer = {"tokenizer": {"vocab_size": 65536, "sample": "100 MB"}}
     dedup = {"dedup": {**_ALL_STAGES["dedup"], "templates": {}}}
     evaluation = {**_EVALUATION, "paths": [str(data / path) for path in _EVALUATION["paths"]]}
-    config = {"name": "memory", "root": str(folder), "sources": [source], **_ALL_STAGES, **dedup, **tokenizer}
+    config = {"name": "memory", "root": str(folder), **_ALL_STAGES, **dedup, **tokenizer}
     config["contamination"] = {"sets": [evaluation]}
     path = folder / "memory.yaml"
-    path.write_text(yaml.safe_dump(config))
+    for name in ("little", "made"):
+        path.write_text(yaml.safe_dump(config | {"sources": [{**source, "paths": [f"{name}/documents/*.parquet"]}]}))
+        if name == "little":
+            command_peaks(path, folder / "out-little", 1)
     small = command_peaks(_SAMPLE, folder / "out-small", 1)
     peaks = {workers: command_peaks(path, folder / f"out-{workers}", workers) for workers in (1, 2, 4)}
     part_bytes = part_bytes_of(int(str(facts["text_bytes"])))
@@ -211,6 +217,17 @@ def measure_memory(data: Path, folder: Path) -> dict[str, Any]:
             "task_mb": round(tasks.get(stage, shard_bytes) / 1e6, 1),
         }
     return {"memory": found}
+
+
+def measure_compile(data: Path, folder: Path) -> dict[str, Any]:
+    """Memory of each process that compiles kernels: what a first build of the sample takes beyond a second one."""
+    del data
+    found = []
+    for workers in (1, WORKERS):
+        kernels = folder / f"kernels-{workers}"
+        first, second = (max(command_peaks(_SAMPLE, folder / "out", workers, kernels).values()) for _ in range(2))
+        found.append((first - second) / workers)
+    return {"compile_mb": round(max(found))}
 
 
 def _grouped(sources: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -401,6 +418,7 @@ _PARTS = {
     "start": measure_start,
     "templates": measure_templates,
     "memory": measure_memory,
+    "compile": measure_compile,
     "mixture": measure_mixture,
 }
 

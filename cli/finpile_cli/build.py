@@ -87,7 +87,7 @@ def build_command(
     display = Display(console)
     engine, sizes = placement.engine(display), Sizes(shard_bytes=shard_size)
     if memory is not None:
-        engine, sizes = _fitted(parsed, placement, engine, sizes, memory, display)
+        engine, sizes = fitted(parsed, placement, engine, sizes, memory, until, display)
     listen = stage_lines(display, f"building {parsed.name} in {output}")
     with display:
         manifest = build(
@@ -104,8 +104,8 @@ def build_command(
     close(console, manifest, output, display.num_run)
 
 
-def _fitted(
-    config: CorpusConfig, placement: Placement, engine: Engine, sizes: Sizes, memory: int, display: Display
+def fitted(
+    config: CorpusConfig, placement: Placement, engine: Engine, sizes: Sizes, memory: int, until: str, display: Display
 ) -> tuple[Engine, Sizes]:
     """The engine with the workers that fit into the memory. Raises: ConfigError if one does not, or for an engine."""
     from dataclasses import replace
@@ -114,11 +114,11 @@ def _fitted(
 
     if not placement.is_local:
         raise ConfigError("--memory is for the local runner: an engine has the memory of its workers in its settings")
-    fitted = fit_build(config, engine.num_workers, memory, sizes)
-    workers = "1 worker" if fitted.workers == 1 else f"{fitted.workers} workers"
-    if fitted.workers < engine.num_workers:
+    fit = fit_build(config, engine.num_workers, memory, sizes, until)
+    workers = "1 worker" if fit.workers == 1 else f"{fit.workers} workers"
+    if fit.workers < engine.num_workers:
         display.line(f"{workers} of {engine.num_workers} fit in {quantity(memory, 'B')}")
-    return replace(engine, num_workers=fitted.workers), fitted.sizes
+    return replace(engine, num_workers=fit.workers), fit.sizes
 
 
 def load(path: str, root: str | None) -> CorpusConfig:

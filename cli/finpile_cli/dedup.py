@@ -13,11 +13,11 @@ import click
 
 from finpile.config import CorpusConfig, DedupConfig, HeldoutConfig, NearConfig, SubstringConfig
 from finpile.errors import ConfigError
-from finpile_cli.build import stage_lines
+from finpile_cli.build import fitted, stage_lines
 from finpile_cli.console import Console, json_option, quantity
 from finpile_cli.display import Display
 from finpile_cli.engine import Again, BeamOptionsLast, Placement, again_options, heavy_imports, placement_options
-from finpile_cli.option_groups import number_or
+from finpile_cli.option_groups import memory_option, number_or, shard_size_option
 from finpile_cli.paths import PathOrUrl, output_option, text_field_option
 
 if TYPE_CHECKING:
@@ -110,6 +110,8 @@ def _values(config: type, name: str) -> click.Choice[str]:
     "--annotate", is_flag=True, help="Also write what is removed as attributes of DOCS, for Dolma and as Parquet."
 )
 @placement_options
+@memory_option
+@shard_size_option
 @again_options
 @json_option
 def dedup_command(
@@ -123,6 +125,8 @@ def dedup_command(
     exact_fold: Any,
     annotate: bool,
     placement: Placement,
+    memory: int | None,
+    shard_size: int | None,
     again: Again,
     as_json: bool,
     **settings: Any,
@@ -156,14 +160,16 @@ def dedup_command(
         from finpile_pipelines.build import DEDUPLICATED, Sizes, build
 
     display = Display(console)
-    engine = placement.engine(display)
+    engine, sizes = placement.engine(display), Sizes(shard_bytes=shard_size, worker_bytes=_WORKER_BYTES)
+    if memory is not None:
+        engine, sizes = fitted(config, placement, engine, sizes, memory, DEDUPLICATED, display)
     with display:
         manifest = build(
             config,
             output,
             engine,
             **again,
-            sizes=Sizes(worker_bytes=_WORKER_BYTES),
+            sizes=sizes,
             listen=stage_lines(display, f"deduplicating {_described(found)} in {output}"),
             until=DEDUPLICATED,
             tables=False,

@@ -69,7 +69,7 @@ def plan_command(
     parsed = load(config, root)
     from finpile_pipelines.plan.inputs import find_sampled, scaled
     from finpile_pipelines.plan.limits import limits
-    from finpile_pipelines.plan.memory import fitting_workers
+    from finpile_pipelines.plan.memory import compiling_bytes, fitting_workers
     from finpile_pipelines.plan.model import plan_build
     from finpile_pipelines.plan.rates import load_rates
 
@@ -85,7 +85,8 @@ def plan_command(
         inputs = scaled(inputs, scale)
     count = workers or os.cpu_count() or 1
     if memory is not None:
-        count = fitting_workers(parsed, inputs, count, rates, memory, shard_size)
+        compiling = compiling_bytes(parsed, rates)
+        count = fitting_workers(parsed, inputs, count, rates, memory, shard_size, compiling)
     plan = plan_build(parsed, inputs, count, rates, job_seconds, shard_size)
     bounds = limits(parsed, inputs, plan.workers, rates, shard_size)
     _show(console, parsed.name, plan, bounds)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import functools
 import re
-import unicodedata
 
-#: General categories of invisible characters: controls, format characters, separators.
-_CATEGORIES = frozenset({"Cc", "Cf", "Zs", "Zl", "Zp"})
-#: Other invisible characters: Default_Ignorable_Code_Point (fillers, joiners, variation selectors, tags), and the
-#: empty Braille pattern. Source: Unicode 15.0, DerivedCoreProperties.txt.
-_IGNORABLE = (
-    (0x034F, 0x034F), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F), (0x2060, 0x206F), (0x2800, 0x2800),
-    (0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8), (0xE0000, 0xE0FFF),
+#: Code points that leave no mark: controls, format characters and separators (general categories Cc, Cf, Zs, Zl, Zp),
+#: other Default_Ignorable_Code_Point (fillers, joiners, variation selectors, tags), and the empty Braille pattern. A
+#: list, as Pythons differ in their version of Unicode.
+#: Source: Unicode 15.1, UnicodeData.txt and DerivedCoreProperties.txt.
+_BLANK = (
+    (0x0000, 0x0020), (0x007F, 0x00A0), (0x00AD, 0x00AD), (0x034F, 0x034F), (0x0600, 0x0605), (0x061C, 0x061C),
+    (0x06DD, 0x06DD), (0x070F, 0x070F), (0x0890, 0x0891), (0x08E2, 0x08E2), (0x115F, 0x1160), (0x1680, 0x1680),
+    (0x17B4, 0x17B5), (0x180B, 0x180F), (0x2000, 0x200F), (0x2028, 0x202F), (0x205F, 0x206F), (0x2800, 0x2800),
+    (0x3000, 0x3000), (0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF), (0xFFA0, 0xFFA0), (0xFFF0, 0xFFFB),
+    (0x110BD, 0x110BD), (0x110CD, 0x110CD), (0x13430, 0x1343F), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A),
+    (0xE0000, 0xE0FFF),
 )  # fmt: skip
-
-#: Code points of planes 0 and 1; above them, all characters of the categories are in the list of ignorable ones.
-_PLANES = 0x20000
 
 
 def is_blank(text: str) -> bool:
@@ -31,13 +31,7 @@ def is_blank(text: str) -> bool:
 @functools.cache
 def visible_class() -> str:
     """A regular expression class of the characters that are not blank, in the common syntax of `re` and RE2."""
-    blank = [*_IGNORABLE, *((code, code) for code in range(_PLANES) if unicodedata.category(chr(code)) in _CATEGORIES)]
-    ranges: list[tuple[int, int]] = []
-    for start, end in sorted(blank):
-        if ranges and start <= ranges[-1][1] + 1:
-            start, end = ranges[-1][0], max(end, ranges.pop()[1])
-        ranges.append((start, end))
-    return "[^" + "".join(f"{_escaped(start)}-{_escaped(end)}" for start, end in ranges) + "]"
+    return "[^" + "".join(f"{_escaped(start)}-{_escaped(end)}" for start, end in _BLANK) + "]"
 
 
 def _escaped(code: int) -> str:

@@ -178,6 +178,19 @@ def test_same_bytes_however_it_runs(run: Run, made: Path, tmp_path: Path, flags:
         assert files_of(out / folder) == files_of(made / "out" / folder)
 
 
+def test_memory_and_shard_size_are_those_of_a_build(run: Run, made: Path, tmp_path: Path) -> None:
+    refused = run("dedup", made / "in.jsonl", "-o", tmp_path / "out", "--memory", "1MiB")
+    assert refused.code == 2
+    assert not (tmp_path / "out").exists()
+    named = re.search(r"give --memory (\d+MiB)", refused.err)
+    assert named
+    flags = ["--memory", named[1], "--shard-size", "300"]
+    assert run("dedup", made / "in.jsonl", "-o", tmp_path / "out", "--workers", 8, *flags).code == 0
+    assert len(list((tmp_path / "out").glob(".work/ingest/*/documents/*"))) > 1
+    for folder in ("documents", "removed"):
+        assert files_of(tmp_path / "out" / folder) == files_of(made / "out" / folder)
+
+
 # --- settings --------------------------------------------------------------------------------------------------------
 
 

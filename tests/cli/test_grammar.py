@@ -26,7 +26,17 @@ _ABOUT_BUILDS = ("Inspect", "History")
 _OTHER_BUILDS = {"--changes-from", "--contamination", "--tokenizer-of"}
 #: Options of `dedup` about its input and about all its algorithms; each other one begins with that of its algorithm.
 _OF_ALL_ALGORITHMS = {"--text-field", "--timestamp-field", "--date-format", "--order", "--annotate"}
-_ENGINE = {"--runner", "--workers", "--transport", "--fresh", "--replace", "--json", "--output"}
+_ENGINE = {
+    "--runner",
+    "--workers",
+    "--memory",
+    "--shard-size",
+    "--transport",
+    "--fresh",
+    "--replace",
+    "--json",
+    "--output",
+}
 
 
 def _leaves(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:

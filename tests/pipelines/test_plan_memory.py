@@ -13,7 +13,8 @@ from click.testing import CliRunner, Result
 from finpile_cli.main import finpile
 from finpile_pipelines.executors.request_reply import partitions_of
 from finpile_pipelines.plan.inputs import SourceInput, measure_inputs, scaled
-from finpile_pipelines.plan.memory import MARGIN, fit_build, fitting_workers
+from finpile_pipelines.plan import memory
+from finpile_pipelines.plan.memory import MARGIN, compiling_bytes, fit_build, fitting_workers
 from finpile_pipelines.plan.model import plan_build
 from finpile_pipelines.plan.rates import load_rates
 from finpile_pipelines.shard_refs import ShardRef, shard_refs
@@ -66,6 +67,32 @@ def test_a_refusal_names_the_memory_that_would_do(sample: CorpusConfig) -> None:
     assert fitting_workers(sample, inputs, _WORKERS, RATES, int(named[1]) << 20) >= 1
     with pytest.raises(ConfigError):
         fitting_workers(sample, inputs, _WORKERS, RATES, (int(named[1]) - 1) << 20)
+
+
+def test_the_first_run_has_memory_for_the_processes_that_compile(
+    sample: CorpusConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inputs = _inputs(sample, 1e9)
+    asked = list[str]()
+    for missing in (False, True):
+        monkeypatch.setattr(memory, "missing_groups", lambda groups, missing=missing: asked.extend(groups) or missing)
+        compiling = compiling_bytes(sample, RATES)
+        assert compiling == missing * RATES.compile_mb * 1e6
+        least = plan_build(sample, inputs, 1, RATES).largest.machine_bytes * MARGIN + compiling
+        assert fitting_workers(sample, inputs, _WORKERS, RATES, int(least) + 1, None, compiling) >= 1
+        with pytest.raises(ConfigError) as error:
+            fitting_workers(sample, inputs, _WORKERS, RATES, int(least) - 1, None, compiling)
+        assert ("in the first run" in str(error.value)) == missing
+    assert any("near" in group for group in asked)
+
+
+def test_a_build_without_tokens_needs_no_memory_for_them(sample: CorpusConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "missing_groups", lambda groups: [])
+    planned = {stage.stage: stage for stage in plan_build(sample, _inputs(sample, 1e5), 1, RATES).stages}
+    most = int(max(planned[name].machine_bytes for name in ("tokenizer", "tokens")) * MARGIN) - 1
+    with pytest.raises(ConfigError, match="the stage token"):
+        fit_build(sample, 1, most, Sizes())
+    assert fit_build(sample, 1, most, Sizes(), "split").workers == 1
 
 
 def test_pairs_that_one_task_connects_fit_into_a_part_of_the_memory(sample: CorpusConfig) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from finpile.config import CorpusConfig
 from finpile.errors import ConfigError
+from finpile.plugins import stages
+from finpile_pipelines.build import load
 from finpile_pipelines.plan.inputs import SourceInput, find_sampled
 from finpile_pipelines.plan.model import plan_build
 from finpile_pipelines.plan.rates import Rates, load_rates
+from finpile_pipelines.runner.kernels import missing_groups
 from finpile_pipelines.stage import Sizes
 
 #: What a build may take beyond the plan: records and documents are not all alike.
@@ -26,18 +30,32 @@ class Fitted:
     sizes: Sizes
 
 
-def fit_build(config: CorpusConfig, workers: int, most_bytes: int, sizes: Sizes) -> Fitted:
-    """A build on at most this number of workers in at most this memory, all processes together.
+def fit_build(config: CorpusConfig, workers: int, most_bytes: int, sizes: Sizes, until: str = "reports") -> Fitted:
+    """A build up to the stage `until` on at most this number of workers in at most this memory, all processes together.
 
     Reads some MB of each source. Published bytes do not depend on it.
 
     Raises: ConfigError, with the memory that would do, if one worker would need more.
     """
     rates = load_rates()
+    if not any(stages.find(name).makes_tokens for name in stage_names(config, until)):
+        config = replace(config, tokenizer=None, mixture=None)
     inputs = find_sampled(config, rates)
-    number = fitting_workers(config, inputs, workers, rates, most_bytes, sizes.shard_bytes)
+    compiling = compiling_bytes(config, rates)
+    number = fitting_workers(config, inputs, workers, rates, most_bytes, sizes.shard_bytes, compiling)
     pairs = min(sizes.pairs_in_memory, int(most_bytes * _PAIRS_SHARE / _PAIR_BYTES))
     return Fitted(number, replace(sizes, pairs_in_memory=pairs))
+
+
+def compiling_bytes(config: CorpusConfig, rates: Rates) -> float:
+    """The memory of each process that compiles kernels beside a build; 0 if this machine has those of its stages."""
+    groups = [group for name in stage_names(config) for group in load(name).kernels(config)]
+    return rates.compile_mb * 1e6 if missing_groups(groups) else 0.0
+
+
+def stage_names(config: CorpusConfig, until: str = "reports") -> tuple[str, ...]:
+    """The stages of a build."""
+    return stages.until(until, config.dedup.optional_keys, has_tokens=config.tokenizer is not None)
 
 
 def fitting_workers(
@@ -47,13 +65,21 @@ def fitting_workers(
     rates: Rates,
     most_bytes: int,
     shard_bytes: int | None = None,
+    compiling: float = 0.0,
 ) -> int:
-    """The most workers, up to `workers`, of which a plan stays below `most_bytes`. Raises: ConfigError, as above."""
+    """The most workers, up to `workers`, of which a plan stays below `most_bytes`.
+
+    `compiling`: as `compiling_bytes` returns it. Raises: ConfigError, as above.
+    """
     for number in range(workers, 0, -1):
         largest = plan_build(config, inputs, number, rates, shard_bytes=shard_bytes).largest
-        if largest.machine_bytes * MARGIN <= most_bytes:
+        first = compiling * min(number, os.cpu_count() or 1)
+        needed = largest.machine_bytes * MARGIN + first
+        if needed <= most_bytes:
             return number
-    needed = -(-int(largest.machine_bytes * MARGIN) // (1 << 20))
+    mebibytes = -(-int(needed) // (1 << 20))
+    once = f", {int(first) >> 20:,} of them in the first run, which compiles kernels" if first else ""
     raise ConfigError(
-        f"--memory: the stage {largest.stage} needs {needed:,} MiB with one worker: give --memory {needed}MiB or more"
+        f"--memory: the stage {largest.stage} needs {mebibytes:,} MiB with one worker{once}: "
+        f"give --memory {mebibytes}MiB or more"
     )

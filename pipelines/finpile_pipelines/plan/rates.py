@@ -98,6 +98,8 @@ class Rates:
     formats: Mapping[str, FormatRate]
     stages: Mapping[str, StageRate]
     memory: Mapping[str, MemoryRate]
+    compile_mb: float
+    """Memory of each process that compiles kernels, in the first run of an installation."""
     published_per_text: Mapping[str, float]
     """Bytes of `documents`, `removed` and `tokens`."""
     exact_cpu_seconds_per_document: float

@@ -71,7 +71,7 @@ class Compilation:
         """Starts the compile server; nothing if it was started before, or if all groups are compiled."""
         if self._server is not None or self._num_processes < _MIN_PROCESSES:
             return
-        missing = _missing(self._groups)
+        missing = missing_groups(self._groups)
         if not missing:
             self._num_processes = 0
             return
@@ -121,6 +121,12 @@ def compile_processes() -> list[psutil.Process]:
     return [process for compilation in _RUNNING for process in compilation.processes()]
 
 
+def missing_groups(groups: Sequence[str]) -> list[str]:
+    """The groups that are not compiled; none if there is no folder for markers."""
+    folder = marker_folder() if groups else None
+    return [group for group in groups if not _marker(folder, group).exists()] if folder is not None else []
+
+
 class _Compiling:
     """Counts the kernels that this process compiles now. A kernel that is loaded from the cache is not counted."""
 
@@ -147,12 +153,6 @@ def is_compiling() -> bool:
         event.register("numba:compile", _COMPILING)
         _COMPILING.is_registered = True
     return _COMPILING.num > 0
-
-
-def _missing(groups: Sequence[str]) -> list[str]:
-    """The groups without marker; none if there is no folder for markers."""
-    folder = marker_folder() if groups else None
-    return [group for group in groups if not _marker(folder, group).exists()] if folder is not None else []
 
 
 @cache
