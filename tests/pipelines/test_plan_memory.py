@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner, Result
 from finpile_cli.main import finpile
 from finpile_pipelines.executors.request_reply import partitions_of
-from finpile_pipelines.plan.inputs import SourceInput, measure_inputs, scaled
 from finpile_pipelines.plan import memory
+from finpile_pipelines.plan.inputs import SourceInput, measure_inputs, scaled
 from finpile_pipelines.plan.memory import MARGIN, compiling_bytes, fit_build, fitting_workers
 from finpile_pipelines.plan.model import plan_build
 from finpile_pipelines.plan.rates import load_rates
