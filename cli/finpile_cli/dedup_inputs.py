@@ -22,6 +22,8 @@ from finpile.storage.file_systems import OBJECT_STORES
 DATASET = "input"
 #: The format of a compressed file whose name has no suffix of a format.
 _DEFAULT_FORMAT = "jsonl"
+#: The built-in formats that have suffixes.
+WITH_SUFFIXES = ("jsonl", "parquet")
 _UNTOUCHED = CleanConfig(html="never", normalise=False)
 _NUM_RECORDS_LOOKED_AT = 1000
 _NUM_FILES_LOOKED_AT = 8
@@ -89,8 +91,9 @@ def _relative(path: str, root: str) -> str:
 
 
 def _formats() -> dict[str, str]:
-    """The format that reads files of each suffix."""
-    return {suffix: name for name in FORMATS.names() for suffix in FORMATS.get(name).suffixes}
+    """The format that reads files of each suffix. Of built-in formats, only those that have one are imported."""
+    names = [name for name in FORMATS.names() if name in WITH_SUFFIXES or name not in FORMATS.built_in]
+    return {suffix: name for name in names for suffix in FORMATS.get(name).suffixes}
 
 
 def _is_below(path: str, folder: str) -> bool:

@@ -24,6 +24,7 @@ from finpile_pipelines.runner.engine import Engine
 from finpile.config import load_config
 from finpile.errors import ConfigError
 from finpile.output.layout import CARD_FILES
+from finpile.plugins.format import FORMATS
 from finpile.plugins.stages import required
 from finpile.sources.readers.reading import read_file
 from finpile.storage import read_json
@@ -276,6 +277,11 @@ def test_folder_reads_all_known_files_except_its_own_output(run: Run, tmp_path: 
         assert sorted(row["text"] for row in rows_of(out, "documents")) == sorted(["a", "b", "c", "d", STORY])
     (row,) = (row for row in rows_of(out, "documents") if row["text"] == "d")
     assert (row["locator"], row["meta"]) == ("d.parquet#0", '{"id": 7}')
+
+
+def test_formats_that_have_suffixes_are_looked_for() -> None:
+    found = [name for name in FORMATS.built_in if FORMATS.get(name).suffixes]
+    assert tuple(found) == dedup_inputs.WITH_SUFFIXES
 
 
 def test_pattern_and_file_named_twice_are_read_once(run: Run, tmp_path: Path) -> None:
