@@ -46,6 +46,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=rank)
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Bytes have the name of their parameter: compressed ones contain the time, and processes have to agree."""
+    return argname if isinstance(val, bytes) else None
+
+
 @pytest.fixture(scope="session", autouse=True)
 def no_waiting_for_the_disk() -> Iterator[None]:
     """Files are not forced to the disk: only a machine that stops loses them, and no test stops one."""
