@@ -1,5 +1,5 @@
 """Commands on the local runner do not import packages that only Beam's connectors, pyarrow or Numba would look for,
-nor algorithms that are off, and Arrow allocates from the C library."""
+nor algorithms and formats that are off, and Arrow allocates from the C library."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-OPTIONAL = ("pandas", "pymongo", "bson", "scipy", "apache_beam.io.gcp.bigquery", "google.cloud.storage")
-#: Modules of algorithms that the run does not ask for, and what only they import.
+OPTIONAL = ("pandas", "pymongo", "bson", "cffi", "scipy", "apache_beam.io.gcp.bigquery", "google.cloud.storage")
+#: Modules of algorithms and formats that the run does not ask for, and what only they import.
 OTHER_PLANS = (
+    "finpile.sources.formats.wikipedia",
     "finpile.dedup.contamination.plan",
     "finpile.dedup.overlap.plan",
     "finpile.dedup.substring.plan",

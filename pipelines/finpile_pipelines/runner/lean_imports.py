@@ -2,12 +2,12 @@
 
 Beam imports pandas for batches that are data frames, pymongo and bson for MongoDB, and its connectors to Google's
 services with Google's clients; pyarrow imports pandas when it converts the first list, to find out if it is a series;
-Numba imports scipy for linear algebra. A build on the local runner uses none of them: it reads and writes stores by
-fsspec. All but Beam's connectors can be imported afterwards. Then `to_pandas` works, `pyarrow.array` takes a series for
-a list, and kernels cannot use linear algebra.
+Numba imports scipy for linear algebra, and cffi, with a parser of C, for functions of C. A build on the local runner
+uses none of them: it reads and writes stores by fsspec. All but Beam's connectors can be imported afterwards. Then
+`to_pandas` works, `pyarrow.array` takes a series for a list, and kernels cannot use linear algebra or objects of cffi.
 
 Source: apache_beam 2.77, typehints/__init__.py, io/__init__.py, io/mongodbio.py, io/filesystems.py; pyarrow 25,
-pandas-shim.pxi; numba 0.68, np/arraymath.py.
+pandas-shim.pxi; numba 0.68, np/arraymath.py, core/typing/cffi_utils.py.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from types import ModuleType
 
 #: Packages and modules that they import if they are installed.
 _OPTIONAL = frozenset(
-    {"apache_beam.io.gcp.bigquery", "apache_beam.io.gcp.gcsfilesystem", "bson", "pandas", "pymongo", "scipy"}
+    {"apache_beam.io.gcp.bigquery", "apache_beam.io.gcp.gcsfilesystem", "bson", "cffi", "pandas", "pymongo", "scipy"}
 )
 #: Of the command that starts the fork server: its imports are lean too.
 LEAN = "--lean"
@@ -61,7 +61,8 @@ def import_lean(*, has_kernels: bool = True) -> None:
 
         pa.array([0])  # pyarrow looks for pandas once
         if has_kernels:
-            importlib.import_module("numba.np.arraymath")
+            for name in ("numba.np.arraymath", "numba.core.typing.cffi_utils"):
+                importlib.import_module(name)
 
 
 def import_beam() -> None:
