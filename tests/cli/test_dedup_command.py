@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 import zstandard
@@ -28,6 +27,7 @@ from finpile.plugins.format import FORMATS
 from finpile.plugins.stages import required
 from finpile.sources.readers.reading import read_file
 from finpile.storage import read_json
+from tests.support.trees import rows_below
 
 Run = Callable[..., Any]
 
@@ -67,12 +67,8 @@ def write_texts(path: Path, *texts: str) -> Path:
     return write_lines(path, [line(f"{path.name}-{number}", text) for number, text in enumerate(texts)])
 
 
-def rows_of(out: Path, folder: str) -> list[dict[str, Any]]:
-    return list(ds.dataset(out / folder, partitioning="hive").to_table().to_pylist()) if (out / folder).exists() else []
-
-
 def kept_ids(out: Path) -> list[str]:
-    return sorted(json.loads(row["meta"])["id"] for row in rows_of(out, "documents"))
+    return sorted(json.loads(row["meta"])["id"] for row in rows_below(out / "documents"))
 
 
 def files_of(folder: Path, *, but: str = "\0") -> dict[str, bytes]:
@@ -95,26 +91,26 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_older_copy_stays_and_numbers_make_texts_different(made: Path) -> None:
     assert kept_ids(made / "out") == ["a-1", "a-3", "a-4", "a-5", "a-7"]
-    dropped = {(row["stage"], row["reason"]) for row in rows_of(made / "out", "removed")}
+    dropped = {(row["stage"], row["reason"]) for row in rows_below(made / "out" / "removed")}
     assert dropped == {("exact", "exact_duplicate"), ("near", "near_duplicate"), ("ingest", "broken_json")}
 
 
 def test_texts_stay_byte_for_byte(made: Path) -> None:
     before = Counter(json.loads(entry)["text"] for entry in RECORDS if entry != BROKEN)
-    kept = Counter(row["text"] for row in rows_of(made / "out", "documents"))
-    removed = rows_of(made / "out", "removed")
+    kept = Counter(row["text"] for row in rows_below(made / "out" / "documents"))
+    removed = rows_below(made / "out" / "removed")
     dropped = Counter(row["removed_text"].decode() for row in removed if row["stage"] != "ingest")
     assert kept + dropped == before
     assert [row["removed_text"] for row in removed if row["stage"] == "ingest"] == [f"{BROKEN}\n".encode()]
 
 
 def test_own_fields_are_in_meta_and_locators_lead_to_the_lines(made: Path) -> None:
-    documents = {json.loads(row["meta"])["id"]: row for row in rows_of(made / "out", "documents")}
+    documents = {json.loads(row["meta"])["id"]: row for row in rows_below(made / "out" / "documents")}
     assert json.loads(documents["a-5"]["meta"]) == {"id": "a-5", "source": "mine"}
     assert str(documents["a-1"]["timestamp"]) == "2021-03-04 00:00:00+00:00"
     root = Path(read_json(str(made / "out" / "manifest.json"))["config"]["root"])
     with (root / "in.jsonl").open("rb") as lines:
-        for row in [*rows_of(made / "out", "documents"), *rows_of(made / "out", "removed")]:
+        for row in [*rows_below(made / "out" / "documents"), *rows_below(made / "out" / "removed")]:
             name, offset = row["locator"].rsplit("#", 1)
             assert name == "in.jsonl"
             lines.seek(int(offset))
@@ -133,7 +129,7 @@ def test_tree_holds_documents_ledger_and_manifest_alone(made: Path) -> None:
 def test_checks_pass_and_histories_are_printed(run: Run, made: Path) -> None:
     found = run("verify", made / "out")
     assert (found.code, found.err) == (0, "")
-    (near,) = (row for row in rows_of(made / "out", "removed") if row["stage"] == "near")
+    (near,) = (row for row in rows_below(made / "out" / "removed") if row["stage"] == "near")
     story = run("show", made / "out", near["id"], "--json").json()
     assert story["document"] is None
     assert story["removals"][0]["removed_text"] == NEAR
@@ -240,7 +236,7 @@ def test_document_of_which_cuts_leave_little_is_removed(run: Run, tmp_path: Path
     assert (total["read"], total["substring_documents"], total["kept"]) == (2, 1, 1)
     assert total["bytes_out"] == total["bytes_in"] - total["substring_bytes"]
     assert re.search(r"exact +near +substring +cut +kept", run(*common, "-o", tmp_path / "out").out)
-    (row,) = (row for row in rows_of(tmp_path / "out", "removed") if row["start"] is None)
+    (row,) = (row for row in rows_below(tmp_path / "out" / "removed") if row["start"] is None)
     assert (row["reason"], row["detail"]) == ("too_short_after_cuts", "9 characters of 20 are left")
     assert row["removed_text"] in (b"Oil rose.", b"Tin fell!")
     total = run(*common, "-o", tmp_path / "all", "--substring-min-chars", 9, "--json").json()["total"]
@@ -255,7 +251,7 @@ def test_earlier_input_is_preferred(run: Run, tmp_path: Path) -> None:
     for order, first in ((files, "a"), (files[::-1], "b")):
         folders = [file.parent for file in order]
         assert run("dedup", *folders, "-o", tmp_path / f"out-{first}", "--workers", 1).code == 0
-        (kept,) = (row for row in rows_of(tmp_path / f"out-{first}", "documents") if row["text"] == STORY)
+        (kept,) = (row for row in rows_below(tmp_path / f"out-{first}" / "documents") if row["text"] == STORY)
         assert kept["locator"].startswith(f"{first}/x.jsonl.zst#")
         assert kept["num_copies"] == 2
 
@@ -274,8 +270,8 @@ def test_folder_reads_all_known_files_except_its_own_output(run: Run, tmp_path: 
         found = run("dedup", place, "-o", out, "--workers", 1, "--json", *fresh).json()
         assert found["stages_run"] > 0
         assert [row["read"] for row in found["inputs"]] == [6, 2]
-        assert sorted(row["text"] for row in rows_of(out, "documents")) == sorted(["a", "b", "c", "d", STORY])
-    (row,) = (row for row in rows_of(out, "documents") if row["text"] == "d")
+        assert sorted(row["text"] for row in rows_below(out / "documents")) == sorted(["a", "b", "c", "d", STORY])
+    (row,) = (row for row in rows_below(out / "documents") if row["text"] == "d")
     assert (row["locator"], row["meta"]) == ("d.parquet#0", '{"id": 7}')
 
 
@@ -304,7 +300,7 @@ def test_named_fields_are_read(run: Run, tmp_path: Path) -> None:
     file = write_lines(tmp_path / "in.jsonl", records)
     flags = ["--text-field", "doc.body", "--timestamp-field", "seen", "--workers", 1]
     assert run("dedup", file, "-o", tmp_path / "out", *flags).code == 0
-    (kept,) = rows_of(tmp_path / "out", "documents")
+    (kept,) = rows_below(tmp_path / "out" / "documents")
     assert (kept["text"], json.loads(kept["meta"])) == (STORY, {"text": "2020-01-01"})
 
 
@@ -422,7 +418,7 @@ def test_output_of_other_inputs_is_kept_unless_replace_is_set(run: Run, tmp_path
     assert files_of(out) == before
     assert run("dedup", first, "-o", out, "--near", "none", "--workers", 1).code == 0  # a setting may change
     assert run("dedup", second, "-o", out, "--workers", 1, "--replace").code == 0
-    assert {row["text"] for row in rows_of(out, "documents")} == {"second", STORY}
+    assert {row["text"] for row in rows_below(out / "documents")} == {"second", STORY}
 
 
 # --- a build that ends early -----------------------------------------------------------------------------------------

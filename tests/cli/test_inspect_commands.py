@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +15,8 @@ import pytest
 from finpile import storage
 from finpile.documents.document import PUBLISHED_SCHEMA, document_id
 from finpile.documents.ledger import PUBLISHED_LEDGER_SCHEMA, Removal, ledger_table
-from finpile.output.layout import document_part, read_published, removed_part
+from finpile.output.layout import document_part, removed_part
+from tests.support.trees import rows_below
 
 Run = Callable[..., Any]
 Row = dict[str, Any]
@@ -23,15 +24,10 @@ Row = dict[str, Any]
 LONG = "Oil rose. " * 500
 
 
-def rows_of(out: Path, folder: str) -> Iterator[Row]:
-    for path in sorted((out / folder).rglob("*.parquet")):
-        yield from read_published(str(path)).to_pylist()
-
-
 @pytest.fixture(scope="module")
 def dropped(sample_build: Path) -> Row:
     """A ledger row of an exact duplicate."""
-    return next(row for row in rows_of(sample_build, "removed/stage=exact") if row["source"] == "News")
+    return next(row for row in rows_below(sample_build / "removed/stage=exact") if row["source"] == "News")
 
 
 @pytest.fixture
@@ -137,7 +133,7 @@ def test_show_prints_a_removed_document_and_its_kept_duplicate(run: Run, sample_
 
 def test_show_prints_a_kept_document_and_its_removed_duplicates(run: Run, sample_build: Path, dropped: Row) -> None:
     found = run("show", sample_build, dropped["duplicate_of"], "--full")
-    kept = next(row for row in rows_of(sample_build, "documents") if row["id"] == dropped["duplicate_of"])
+    kept = next(row for row in rows_below(sample_build / "documents") if row["id"] == dropped["duplicate_of"])
     assert found.code == 0
     assert f"FinPile / News, {kept['split']}" in found.out
     assert kept["text"] in found.out
@@ -147,7 +143,7 @@ def test_show_prints_a_kept_document_and_its_removed_duplicates(run: Run, sample
 
 
 def test_show_prints_the_cuts_of_a_kept_document(run: Run, sample_build: Path) -> None:
-    cut = next(row for row in rows_of(sample_build, "removed/stage=clean") if row["reason"] == "c4_ellipsis")
+    cut = next(row for row in rows_below(sample_build / "removed/stage=clean") if row["reason"] == "c4_ellipsis")
     found = run("show", sample_build, cut["id"])
     assert f"removed by clean: bytes {cut['start']:,} to {cut['end']:,}: c4_ellipsis" in found.out
     assert cut["removed_text"].decode().strip() in found.out
@@ -198,7 +194,7 @@ def test_show_refuses_a_name_of_no_or_of_several_documents(run: Run, sample_buil
 
 
 def test_show_takes_a_locator_and_the_name_of_a_file(run: Run, sample_build: Path) -> None:
-    row = next(row for row in rows_of(sample_build, "documents") if row["source"] == "Bloomberg")
+    row = next(row for row in rows_below(sample_build / "documents") if row["source"] == "Bloomberg")
     by_id = run("show", sample_build, row["id"])
     assert (by_id.code, by_id.out.splitlines()[0]) == (0, row["id"])
     for name in (row["locator"], row["locator"].rpartition("/")[2], row["id"][:9]):

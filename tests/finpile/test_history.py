@@ -18,19 +18,15 @@ from finpile.documents.ledger import Removal, ledger_table
 from finpile.documents.names import MIN_ID_DIGITS, have_names, names_of
 from finpile.errors import InputError
 from finpile.history.document import document_history, find_ids, segments
-from finpile.output.layout import read_published
 from finpile.plugins.stages import names
+from tests.support.trees import rows_below
 
 Row = dict[str, Any]
 
 
-def rows_of(out: Path, folder: str) -> list[Row]:
-    return [row for path in sorted((out / folder).rglob("*.parquet")) for row in read_published(str(path)).to_pylist()]
-
-
 def test_history_has_every_row_of_an_id(sample_build: Path) -> None:
     """Against a scan of everything: a kept document, one with duplicates, one with cuts, and each way of removal."""
-    documents, ledger = rows_of(sample_build, "documents"), rows_of(sample_build, "removed")
+    documents, ledger = rows_below(sample_build / "documents"), rows_below(sample_build / "removed")
     asked = {row["stage"] + row["reason"]: row["id"] for row in ledger}
     asked |= {
         "kept": documents[0]["id"],
@@ -47,7 +43,7 @@ def test_history_has_every_row_of_an_id(sample_build: Path) -> None:
 
 
 def test_removed_document_has_no_text_but_a_reason(sample_build: Path) -> None:
-    dropped = next(row for row in rows_of(sample_build, "removed") if row["stage"] == "exact")
+    dropped = next(row for row in rows_below(sample_build / "removed") if row["stage"] == "exact")
     history = document_history(str(sample_build), dropped["id"])
     assert history.document is None
     assert [row["reason"] for row in history.removals] == ["exact_duplicate"]
@@ -58,7 +54,7 @@ def test_removed_document_has_no_text_but_a_reason(sample_build: Path) -> None:
 
 
 def test_cuts_are_by_stage_then_in_the_order_of_the_text(sample_build: Path) -> None:
-    ledger = rows_of(sample_build, "removed")
+    ledger = rows_below(sample_build / "removed")
     stages_of = {row["id"]: {other["stage"] for other in ledger if other["id"] == row["id"]} for row in ledger}
     cut_twice = next(name for name, found in stages_of.items() if len(found) > 1)
     order = [name for name in names() if name in stages_of[cut_twice]]
@@ -71,7 +67,7 @@ def test_cuts_are_by_stage_then_in_the_order_of_the_text(sample_build: Path) -> 
 
 
 def test_unique_prefix_of_an_id_is_enough(sample_build: Path) -> None:
-    ids = sorted({row["id"] for folder in ("documents", "removed") for row in rows_of(sample_build, folder)})
+    ids = sorted({row["id"] for folder in ("documents", "removed") for row in rows_below(sample_build / folder)})
     whole = ids[len(ids) // 2]
     prefix = next(
         whole[:size] for size in range(MIN_ID_DIGITS, 33) if sum(other.startswith(whole[:size]) for other in ids) == 1
@@ -113,7 +109,7 @@ def test_names_of_a_locator_are_its_ends(locator: str, name: str) -> None:
 
 
 def test_every_name_of_a_document_finds_it_or_lists_those_that_have_it(sample_build: Path) -> None:
-    rows = [*rows_of(sample_build, "documents"), *rows_of(sample_build, "removed")]
+    rows = [*rows_below(sample_build / "documents"), *rows_below(sample_build / "removed")]
     locators = {row["id"]: row["locator"] for row in rows}
     named: dict[str, set[str]] = defaultdict(set)
     for identifier, locator in locators.items():

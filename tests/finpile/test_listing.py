@@ -14,7 +14,7 @@ from finpile.documents.conditions import Condition
 from finpile.errors import ConfigError, InputError, IntegrityError
 from finpile.history.document import document_history
 from finpile.history.listing import DOCUMENT_COLUMNS, REMOVAL_COLUMNS, Filter, Listing
-from finpile.output.layout import read_published
+from tests.support.trees import rows_below
 
 Row = dict[str, Any]
 Keep = Callable[[Row], bool]
@@ -22,7 +22,7 @@ Keep = Callable[[Row], bool]
 
 def all_rows(out: Path, folder: str) -> list[Row]:
     """All rows, with `bytes`, in the order of the files."""
-    rows = [row for path in sorted((out / folder).rglob("*.parquet")) for row in read_published(str(path)).to_pylist()]
+    rows = rows_below(out / folder)
     for row in rows:
         row["bytes"] = len(row["removed_text"] if folder == "removed" else row["text"].encode())
     return rows

@@ -10,16 +10,15 @@ import pytest
 from finpile.errors import ConfigError, IntegrityError
 from finpile.history import search as module
 from finpile.history.search import Found, Search
-from finpile.output.layout import read_published
+from tests.support.trees import rows_below
 
 
 def texts_of(out: Path) -> list[tuple[dict[str, Any], bytes]]:
     """All rows with their texts: documents, then the ledger, by file."""
     found = []
     for folder in ("documents", "removed"):
-        for path in sorted((out / folder).rglob("*.parquet")):
-            for row in read_published(str(path)).to_pylist():
-                found.append((row, row["removed_text"] if folder == "removed" else row["text"].encode()))
+        for row in rows_below(out / folder):
+            found.append((row, row["removed_text"] if folder == "removed" else row["text"].encode()))
     return found
 
 

@@ -31,6 +31,7 @@ from finpile.output.manifest import CHECKSUM, checksum_of, load_manifest
 from finpile.output.stage_record import file_record
 from finpile.verify import as_of as as_of_checks
 from finpile.verify import verify
+from tests.support.trees import rows_below
 
 WORDS = "shares bond yield oil gold rate bank court trade profit loss market wheat port ship steel index".split()  # noqa: SIM905
 MENU = "Home News Markets Contact us for all questions about this page"
@@ -92,9 +93,7 @@ DEDUP: dict[str, dict[str, Any]] = {
 
 
 def rows_of(out: Path, folder: str) -> list[tuple[Any, ...]]:
-    tables = [read_published(str(path)) for path in sorted((out / folder).rglob("*.parquet"))]
-    rows = [row for table in tables for row in table.to_pylist()]
-    return sorted(tuple(str(value) for _, value in sorted(row.items())) for row in rows)
+    return sorted(tuple(str(value) for _, value in sorted(row.items())) for row in rows_below(out / folder))
 
 
 def files_of(out: Path, folder: str, suffix: str = "") -> dict[str, bytes]:

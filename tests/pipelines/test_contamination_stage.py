@@ -16,9 +16,9 @@ from finpile_pipelines.stage_runner import StageEvent
 
 from finpile.config import ContaminationConfig, CorpusConfig, DedupConfig, EvalSetConfig, SourceConfig, load_config
 from finpile.errors import InputError
-from finpile.output.layout import read_published
 from finpile.plugins.stages import required
 from finpile.verify import verify
+from tests.support.trees import rows_below
 from tests.support.work_folders import files_of_stage
 
 Snapshot = Callable[[Path], dict[str, bytes]]
@@ -92,12 +92,8 @@ def run(config: Path, out: Path, engine: Engine | None = None, **options: Any) -
     return counts
 
 
-def rows(folder: Path) -> list[dict[str, Any]]:
-    return [row for path in sorted(folder.rglob("*.parquet")) for row in read_published(str(path)).to_pylist()]
-
-
 def removed(out: Path) -> list[dict[str, Any]]:
-    return rows(out / "removed" / "stage=contamination")
+    return rows_below(out / "removed" / "stage=contamination")
 
 
 def texts(out: Path) -> set[str]:
@@ -113,7 +109,7 @@ def test_documents_that_hold_items_are_removed_from_both_sides(write: WriteCorpu
         assert row["detail"].startswith(f"100% of Quiz {name}, first in bytes ")
         start, end = map(int, row["detail"].rpartition(" ")[2].split("-"))
         assert row["removed_text"][start:end].decode().lower() == ITEMS[name]
-    kept = {row["text"]: row["split"] for row in rows(tmp_path / "out" / "documents")}
+    kept = {row["text"]: row["split"] for row in rows_below(tmp_path / "out" / "documents")}
     assert kept == dict.fromkeys([SENTENCE, *CLEAN], "train")
     quiz = {"items": 3, "items_not_checkable": 0, "items_found": 2, "documents": 3, "first_found": ["q1", "q2"]}
     short = {"items": 2, "items_not_checkable": 2, "items_found": 0, "documents": 0, "first_found": []}
@@ -125,7 +121,7 @@ def test_documents_that_hold_items_are_removed_from_both_sides(write: WriteCorpu
 def test_checks_pass_if_a_duplicate_is_a_copy_of_a_document_removed_later(write: WriteCorpus, tmp_path: Path) -> None:
     run(write(), tmp_path / "out")
     ids = {row["removed_text"].decode(): row["id"] for row in removed(tmp_path / "out")}
-    (duplicate,) = rows(tmp_path / "out" / "removed" / "stage=exact")
+    (duplicate,) = rows_below(tmp_path / "out" / "removed" / "stage=exact")
     assert duplicate["duplicate_of"] == ids[COPIED]
     assert [check for check in verify(str(tmp_path / "out")) if not check.ok] == []
 
@@ -175,7 +171,7 @@ def test_items_that_earlier_stages_cut_out_are_not_found(write: WriteCorpus, tmp
     )
     run(config, tmp_path / "out")
     assert first in texts(tmp_path / "out")
-    kept = "\n".join(row["text"] for row in rows(tmp_path / "out" / "documents"))
+    kept = "\n".join(row["text"] for row in rows_below(tmp_path / "out" / "documents"))
     assert prose(61) in kept
     assert ITEMS["q3"] not in kept
     assert [check for check in verify(str(tmp_path / "out")) if not check.ok] == []
@@ -183,7 +179,7 @@ def test_items_that_earlier_stages_cut_out_are_not_found(write: WriteCorpus, tmp
 
 def test_nothing_is_searched_if_no_set_is_named(write: WriteCorpus, tmp_path: Path) -> None:
     assert run(write(contamination=None), tmp_path / "out") == {"asked": False, "removed": 0}
-    assert len(rows(tmp_path / "out" / "documents")) == len(GONE) + 1 + len(CLEAN)
+    assert len(rows_below(tmp_path / "out" / "documents")) == len(GONE) + 1 + len(CLEAN)
 
 
 def test_changed_set_or_setting_runs_from_decontamination_on(write: WriteCorpus, tmp_path: Path) -> None:

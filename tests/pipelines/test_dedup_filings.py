@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pytest
 import zstandard
 from finpile_pipelines.build import build
@@ -21,6 +20,7 @@ from finpile_pipelines.runner.engine import Engine
 from finpile.config import CorpusConfig, NearConfig, SourceConfig
 from finpile.dedup import find_near_duplicates
 from finpile.verify import verify
+from tests.support.trees import rows_below
 
 SUBMISSIONS = "fin_filings/edgar_full_submission_sgml.tar.zst"
 EXTRACTED = "fin_filings/edgar_crawler/EXTRACTED_10-K.zip"
@@ -45,11 +45,7 @@ def filings(root: Path, out: Path, **source: Any) -> tuple[list[Row], list[Row]]
     entry = SourceConfig(name="Filings", dataset="FinPile", **source)
     build(CorpusConfig(name="filings", root=str(root), sources=(entry,)), str(out), Engine(), until="split")
     assert [check for check in verify(str(out)) if not check.ok] == []
-    return rows_of(out / "documents"), rows_of(out / "removed")
-
-
-def rows_of(folder: Path) -> list[Row]:
-    return list(ds.dataset(folder, partitioning="hive").to_table().to_pylist()) if folder.exists() else []
+    return rows_below(out / "documents"), rows_below(out / "removed")
 
 
 def members(archive: Path) -> Iterator[tuple[str, bytes]]:

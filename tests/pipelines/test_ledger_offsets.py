@@ -18,9 +18,9 @@ from finpile import storage
 from finpile.config import load_config
 from finpile.documents.ledger import Spans
 from finpile.history.document import segments
-from finpile.output.layout import read_published
 from finpile.plugins import stages
 from tests.support.made_days import CORPUS, Record, failed, sentence
+from tests.support.trees import rows_below
 from tests.support.work_folders import work_folder
 
 _TERMS = "Read the terms of use of this newsletter before you subscribe to it."
@@ -85,15 +85,10 @@ def run(config: Path, out: Path, until: str = "split") -> Path:
     return out
 
 
-def rows_of(out: Path, folder: str) -> list[dict[str, Any]]:
-    paths = sorted((out / folder).rglob("*.parquet"))
-    return [row for path in paths for row in read_published(str(path)).to_pylist()]
-
-
 def last_texts(out: Path) -> dict[str, bytes]:
     """The kept text of each document, or the one that was removed as a whole after `clean`."""
-    whole = {row["id"]: row["removed_text"] for row in rows_of(out, "removed") if row["start"] is None}
-    return whole | {row["id"]: row["text"].encode() for row in rows_of(out, "documents")}
+    whole = {row["id"]: row["removed_text"] for row in rows_below(out / "removed") if row["start"] is None}
+    return whole | {row["id"]: row["text"].encode() for row in rows_below(out / "documents")}
 
 
 def clean_texts(out: Path) -> dict[str, bytes]:
@@ -115,7 +110,7 @@ def read_texts(folder: Path, rows: Iterable[Mapping[str, Any]]) -> dict[str, byt
 
 def assert_offsets(out: Path, before: Mapping[str, Texts]) -> set[tuple[str, str]]:
     """Checks all rows against texts that are known before stages; returns the stages and reasons that were checked."""
-    ledger, last, checked = rows_of(out, "removed"), last_texts(out), set()
+    ledger, last, checked = rows_below(out / "removed"), last_texts(out), set()
     rows_by_id, restored = defaultdict(list), Spans()
     for row in ledger:
         rows_by_id[row["id"]].append(row)
@@ -158,10 +153,10 @@ def test_each_stage_is_undone_by_its_own_rows(seed: int, rounds: int | str, tmp_
     out = run(write_corpus(tmp_path, texts, rounds), tmp_path / "out")
     other = run(write_corpus(tmp_path, texts, rounds, substring=None), tmp_path / "without-substring")
     cleaned = clean_texts(out)
-    published = {row["id"]: row["text"].encode() for row in rows_of(other, "documents")}
-    published |= {row["id"]: row["removed_text"] for row in rows_of(other, "removed") if row["stage"] == "overlap"}
+    published = {row["id"]: row["text"].encode() for row in rows_below(other / "documents")}
+    published |= {row["id"]: row["removed_text"] for row in rows_below(other / "removed") if row["stage"] == "overlap"}
     before = {
-        "clean": read_texts(tmp_path, rows_of(out, "removed")),
+        "clean": read_texts(tmp_path, rows_below(out / "removed")),
         "exact": cleaned,
         "templates": cleaned,
         "substring": published,
@@ -169,7 +164,7 @@ def test_each_stage_is_undone_by_its_own_rows(seed: int, rounds: int | str, tmp_
     checked = assert_offsets(out, before)
     assert checked >= {("clean", "pii_email"), ("templates", "template"), ("substring", "repeated_text")}
     assert {("exact", "duplicate_offset"), ("substring", "duplicate_offset")} <= checked
-    rows = rows_of(out, "removed")
+    rows = rows_below(out / "removed")
     cut = {
         name: {row["id"] for row in rows if row["stage"] == name and row["end"]} for name in ("templates", "substring")
     }
@@ -184,4 +179,4 @@ def test_each_stage_of_the_sample_is_undone_by_its_own_rows(full_build: Path) ->
     out = full_build / "out"
     checked = assert_offsets(out, dict.fromkeys(("exact", "templates"), clean_texts(out)))
     assert checked == {("exact", "duplicate_offset"), ("templates", "template")}
-    assert {row["stage"] for row in rows_of(out, "removed")} == {*stages.ledger_stages()} - {"takedown", "overlap"}
+    assert {row["stage"] for row in rows_below(out / "removed")} == {*stages.ledger_stages()} - {"takedown", "overlap"}

@@ -13,8 +13,8 @@ from finpile_pipelines.runner.engine import Engine
 
 from finpile.config import load_config
 from finpile.errors import ConfigError
-from finpile.output.layout import read_published
 from finpile.verify import verify
+from tests.support.trees import rows_below
 
 WORDS = (
     "oil gold rose fell bank rate bond share profit loss dollar yen mark franc trade deficit surplus quarter year "
@@ -86,10 +86,6 @@ def run(config: Path, out: Path, engine: Engine | None = None, shard_bytes: int 
     return counts
 
 
-def rows_of(out: Path, folder: str) -> list[dict[str, Any]]:
-    return [row for path in sorted((out / folder).rglob("*.parquet")) for row in read_published(str(path)).to_pylist()]
-
-
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, dict[str, Any]]:
     folder = tmp_path_factory.mktemp("overlap")
@@ -100,7 +96,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, dict[st
 def test_only_held_out_text_found_in_training_text_is_removed(built: tuple[Path, Path, dict[str, Any]]) -> None:
     _, out, counts = built
     old, new = documents()
-    kept = {row["title"]: row for row in rows_of(out, "documents")}
+    kept = {row["title"]: row for row in rows_below(out / "documents")}
     assert set(new) - set(kept) - {"fresh, the same dataset", "fresh twin"} == GONE
     assert len({"fresh, the same dataset", "fresh twin"} & set(kept)) == 1  # near duplicates of one dataset: stage near
     assert set(old) <= set(kept)
@@ -111,8 +107,8 @@ def test_only_held_out_text_found_in_training_text_is_removed(built: tuple[Path,
 
 def test_ledger_names_the_training_document(built: tuple[Path, Path, dict[str, Any]]) -> None:
     _, out, _ = built
-    titles = {row["id"]: row["title"] for row in rows_of(out, "documents")}
-    rows = [row for row in rows_of(out, "removed") if row["stage"] == "overlap"]
+    titles = {row["id"]: row["title"] for row in rows_below(out / "documents")}
+    rows = [row for row in rows_below(out / "removed") if row["stage"] == "overlap"]
     _, new = documents()
     texts = {text.encode(): name for name, text in new.items()}
     named = {texts[row["removed_text"]]: titles[row["duplicate_of"]] for row in rows}
@@ -141,7 +137,7 @@ def test_output_does_not_depend_on_how_work_was_cut(
     config, out, counts = built
     assert run(config, tmp_path / "out", engine, shard_bytes) == counts
     for folder in ("documents", "removed"):
-        assert rows_of(tmp_path / "out", folder) == rows_of(out, folder)
+        assert rows_below(tmp_path / "out" / folder) == rows_below(out / folder)
 
 
 def test_guard_and_length_are_settings(tmp_path: Path) -> None:

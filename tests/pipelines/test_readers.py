@@ -15,19 +15,15 @@ import pytest
 from finpile import storage
 from finpile.documents.document import PUBLISHED_SCHEMA
 from finpile.documents.ledger import PUBLISHED_LEDGER_SCHEMA
-from finpile.output.layout import document_part, read_published
+from finpile.output.layout import document_part
 from tests.support.readers import READERS, Rows
+from tests.support.trees import rows_below
 
 
 @pytest.fixture(scope="module")
 def published(sample_build: Path) -> dict[str, Rows]:
     """The reference: file by file, with the names of its folders."""
-    return {
-        folder: [
-            row for path in (sample_build / folder).rglob("*.parquet") for row in read_published(str(path)).to_pylist()
-        ]
-        for folder in ("documents", "removed")
-    }
+    return {folder: rows_below(sample_build / folder) for folder in ("documents", "removed")}
 
 
 @pytest.mark.parametrize("reader", READERS.values(), ids=READERS.keys())

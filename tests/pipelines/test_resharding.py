@@ -15,8 +15,8 @@ from finpile_pipelines.build import build
 from finpile_pipelines.runner.engine import Engine
 
 from finpile.config import load_config
-from finpile.output.layout import read_published
 from finpile.verify import verify
+from tests.support.trees import rows_below
 
 Record = dict[str, Any]
 
@@ -62,13 +62,9 @@ def plain(
     return build_of(in_one_file(records[::2] * 2), web, tmp_path_factory.mktemp("plain"), write_corpus)
 
 
-def rows_of(folder: Path) -> list[Record]:
-    return [row for path in sorted(folder.rglob("*.parquet")) for row in read_published(str(path)).to_pylist()]
-
-
 def documents_of(out: Path) -> list[Record]:
     """Kept documents in their order, without the fields of their location."""
-    rows = rows_of(out / "documents")
+    rows = rows_below(out / "documents")
     return [{key: value for key, value in row.items() if key not in ("id", "locator")} for row in rows]
 
 
@@ -116,8 +112,8 @@ def test_plain_build_removed_exact_and_near_copies(plain: Path) -> None:
 
 def test_duplicate_whose_kept_copy_is_removed_later_is_redirected(plain: Path, records: list[Record]) -> None:
     """Two equal texts, the kept one of which is later removed as a near duplicate of an older document."""
-    (stays,) = (row for row in rows_of(plain / "documents") if row["text"] == records[-1]["text"])
-    dropped = {row["stage"]: row for row in rows_of(plain / "removed") if row["duplicate_of"] == stays["id"]}
+    (stays,) = (row for row in rows_below(plain / "documents") if row["text"] == records[-1]["text"])
+    dropped = {row["stage"]: row for row in rows_below(plain / "removed") if row["duplicate_of"] == stays["id"]}
     assert set(dropped) == {"exact", "near"}
     assert {row["removed_text"].decode() for row in dropped.values()} == {records[1]["text"]}
     assert dropped["near"]["id"] in dropped["exact"]["detail"]

@@ -20,9 +20,9 @@ from finpile.config import load_config
 from finpile.documents.ledger import restore
 from finpile.errors import RunError
 from finpile.history.document import document_history
-from finpile.output.layout import read_published
 from finpile.report.summary import source_rows
 from finpile.verify import verify
+from tests.support.trees import rows_below
 from tests.support.work_folders import files_of_stage
 
 Record = dict[str, Any]
@@ -75,14 +75,10 @@ def build_texts(
     return folder / "out"
 
 
-def rows_of(folder: Path) -> list[Record]:
-    return [row for path in sorted(folder.rglob("*.parquet")) for row in read_published(str(path)).to_pylist()]
-
-
 def removed_by_substring(out: Path) -> dict[str, list[Span]]:
     """The spans cut from each document."""
     spans: dict[str, list[Span]] = defaultdict(list)
-    for row in rows_of(out / "removed"):
+    for row in rows_below(out / "removed"):
         if row["start"] is not None and row["stage"] == "substring":
             spans[row["id"]].append((row["start"], row["end"], row["removed_text"]))
     return spans
@@ -91,8 +87,10 @@ def removed_by_substring(out: Path) -> dict[str, list[Span]]:
 def outcome(out: Path) -> dict[str, tuple[str, str | None]]:
     """What became of each text: `kept` or the reason, and what is left of it."""
     spans = removed_by_substring(out)
-    found = {row["id"]: ("kept", row["text"].encode()) for row in rows_of(out / "documents")}
-    found |= {row["id"]: (row["reason"], row["removed_text"]) for row in rows_of(out / "removed") if row["end"] is None}
+    found = {row["id"]: ("kept", row["text"].encode()) for row in rows_below(out / "documents")}
+    found |= {
+        row["id"]: (row["reason"], row["removed_text"]) for row in rows_below(out / "removed") if row["end"] is None
+    }
     names = {text.encode(): name for name, text in TEXTS.items()}
     return {
         names[restore(left, spans[identifier])]: (reason, left.decode())
@@ -130,7 +128,7 @@ def test_short_and_equal_remains_are_removed(built: Path) -> None:
 
 
 def test_manifest_show_and_table_count_them(built: Path) -> None:
-    kept = next(row for row in rows_of(built / "documents") if row["text"] == REMAINS)
+    kept = next(row for row in rows_below(built / "documents") if row["text"] == REMAINS)
     assert kept["num_copies"] == 3
     history = document_history(str(built), kept["id"])
     assert {copy["reason"] for copy in history.copies if copy["start"] is None} == {"duplicate_after_cuts"}
@@ -154,8 +152,8 @@ def test_remains_are_compared_as_exact_duplicates_are(write_corpus: WriteCorpus,
 def test_copies_of_removed_documents_name_the_kept_document(write_corpus: WriteCorpus, tmp_path: Path) -> None:
     """An exact copy of a document that cuts made equal to an older one."""
     out = build_texts(tmp_path, write_corpus, ("whole", "uncut", "cut"), extra=[TEXTS["cut"]])
-    kept = next(row for row in rows_of(out / "documents") if row["text"] == REMAINS)
-    whole = {row["reason"]: row for row in rows_of(out / "removed") if row["end"] is None}
+    kept = next(row for row in rows_below(out / "documents") if row["text"] == REMAINS)
+    whole = {row["reason"]: row for row in rows_below(out / "removed") if row["end"] is None}
     assert whole.keys() == {"exact_duplicate", "duplicate_after_cuts"}
     assert {row["duplicate_of"] for row in whole.values()} == {kept["id"]}
     assert kept["num_copies"] == 3
@@ -237,7 +235,7 @@ def test_cuts_of_real_stories_join_no_words(
     build(config, str(out), Engine(num_workers=2, threads=True), until="split")
     assert [check for check in verify(str(out)) if not check.ok] == []
     spans = removed_by_substring(out)
-    documents = {row["id"]: row["text"] for row in rows_of(out / "documents")}
+    documents = {row["id"]: row["text"] for row in rows_below(out / "documents")}
     found = [
         seam for name, text in documents.items() for seam in seams(restore(text.encode(), spans[name]), spans[name])
     ]

@@ -25,9 +25,10 @@ from finpile_tokenizer import END_OF_TEXT, UnigramTokenizer
 
 from finpile.config import load_config
 from finpile.documents.document import document_id
-from finpile.output.layout import CARD_FILES, Layout, heldout_tokens, read_published
+from finpile.output.layout import CARD_FILES, Layout, heldout_tokens
 from finpile.tokens import TokenStore
 from finpile.verify import verify
+from tests.support.trees import rows_below
 
 ROOT = Path(__file__).resolve().parents[2]
 EXPECTED: dict[str, Any] = json.loads((ROOT / "data_samples" / "expected.json").read_text(encoding="utf-8"))
@@ -60,9 +61,9 @@ class Found:
 
 
 def read_all(folder: Path) -> list[Row]:
-    paths = sorted(folder.rglob("*.parquet"))
-    assert paths
-    return [row for path in paths for row in read_published(str(path)).to_pylist()]
+    rows = rows_below(folder)
+    assert rows
+    return rows
 
 
 @pytest.fixture(scope="module")

@@ -24,6 +24,7 @@ from finpile.report.table import RowKind
 from finpile.report.table1 import MAX_PARTS, table1
 from finpile.tokens.tokenizer_files import load_tokenizer
 from finpile.verify import verify
+from tests.support.trees import rows_below
 
 Snapshot = Callable[[Path], dict[str, bytes]]
 _HOSTS = ("www.north.example", "south.example", "north.example", None)
@@ -86,8 +87,7 @@ def test_counts_are_those_of_the_documents_and_the_build_verifies(out: Path) -> 
     for part in statistics["sub_sources"]:
         rows = [
             row
-            for path in sorted((out / "documents").rglob("*.parquet"))
-            for row in read_published(str(path)).to_pylist()
+            for row in rows_below(out / "documents")
             if (row["source"], row["sub_source"]) == (part["source"], part["sub_source"])
         ]
         assert part["num_docs"] == len(rows)

@@ -25,9 +25,9 @@ from finpile.dedup.substring import repeats
 from finpile.dedup.substring.texts import Texts
 from finpile.documents.ledger import restore
 from finpile.errors import RunError
-from finpile.output.layout import read_published
 from finpile.tokens.tokenizer_files import load_tokenizer
 from finpile.verify import verify
+from tests.support.trees import rows_below
 from tests.support.work_folders import files_of_stage
 
 Record = dict[str, Any]
@@ -183,14 +183,10 @@ def rounds_by_hand(
 # --- what a build left
 
 
-def rows_of(folder: Path) -> list[Record]:
-    return [row for path in sorted(folder.rglob("*.parquet")) for row in read_published(str(path)).to_pylist()]
-
-
 def left_by(out: Path) -> dict[bytes, bytes]:
     """What is left of each text, put together from documents and ledger; as `Outcome.left`."""
-    kept = {row["id"]: row["text"].encode() for row in rows_of(out / "documents")}
-    ledger = rows_of(out / "removed")
+    kept = {row["id"]: row["text"].encode() for row in rows_below(out / "documents")}
+    ledger = rows_below(out / "removed")
     whole = {row["id"]: row["removed_text"] for row in ledger if row["start"] is None}
     again = [row for row in ledger if row["start"] is None and row["reason"] == cuts.DUPLICATE]
     assert all(kept[row["duplicate_of"]] == row["removed_text"] for row in again)
@@ -268,18 +264,20 @@ def test_corpus_has_the_cases_of_these_tests(corpus: Corpus) -> None:
 def test_text_of_which_nothing_is_left_is_removed_whole(two_rounds: Path, corpus: Corpus) -> None:
     """The first round emptied it, the second cut others."""
     (dropped,) = (
-        row for row in rows_of(two_rounds / "removed") if row["reason"] == "nothing_left" and row["removed_text"]
+        row for row in rows_below(two_rounds / "removed") if row["reason"] == "nothing_left" and row["removed_text"]
     )
     assert dropped["removed_text"] == b"\n\n"
-    spans = [row for row in rows_of(two_rounds / "removed") if row["id"] == dropped["id"] and row["start"] is not None]
+    spans = [
+        row for row in rows_below(two_rounds / "removed") if row["id"] == dropped["id"] and row["start"] is not None
+    ]
     assert [row["reason"] for row in spans] == ["repeated_text"] * 2
     assert {row["detail"] for row in spans} == {"round 1"}
     assert counts_of(two_rounds)["rounds"] == 2
 
 
 def test_ledger_names_the_place_of_each_copy_of_the_first_round(two_rounds: Path) -> None:
-    documents = {row["id"]: row["text"].encode() for row in rows_of(two_rounds / "documents")}
-    ledger = rows_of(two_rounds / "removed")
+    documents = {row["id"]: row["text"].encode() for row in rows_below(two_rounds / "documents")}
+    ledger = rows_below(two_rounds / "removed")
     spans: dict[str, list[tuple[int, int, bytes]]] = defaultdict(list)
     for row in ledger:
         if row["start"] is not None:
@@ -441,7 +439,7 @@ def test_scope_is_the_dataset_or_all_of_the_corpus(corpus: Corpus, tmp_path: Pat
         path = corpus.write(tmp_path, files, sources=sources, dedup=dedup, heldout={})
         build(load_config(path), str(tmp_path / scope), Engine(), until="split")
         assert_lawful(tmp_path / scope)
-        kept[scope] = sorted(row["text"] for row in rows_of(tmp_path / scope / "documents"))
+        kept[scope] = sorted(row["text"] for row in rows_below(tmp_path / scope / "documents"))
     assert kept == {"dataset": [f"News {paragraph}", f"Web {paragraph}"], "corpus": [f"News {paragraph}", "Web"]}
 
 

@@ -18,10 +18,10 @@ from finpile import storage
 from finpile.config import load_config
 from finpile.errors import ConfigError
 from finpile.history.document import document_history
-from finpile.output.layout import read_published
 from finpile.report.summary import source_rows, total_row
 from finpile.verify import verify
 from tests.support.made_days import WORDS
+from tests.support.trees import rows_below
 
 Snapshot = Callable[[Path], dict[str, bytes]]
 _SITES = ("www.north.example", "south.example", None)
@@ -76,14 +76,9 @@ def run(config: Path, out: Path, engine: Engine | None = None, shard_bytes: int 
     return ran
 
 
-def rows_of(out: Path, folder: str) -> list[dict[str, Any]]:
-    paths = sorted((out / folder).rglob("*.parquet"))
-    return [row for path in paths for row in read_published(str(path)).to_pylist()]
-
-
 def texts_of(out: Path) -> dict[str, str]:
     """The kept texts by locator."""
-    return {row["locator"]: row["text"] for row in rows_of(out, "documents")}
+    return {row["locator"]: row["text"] for row in rows_below(out / "documents")}
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +92,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_cut_is_in_the_ledger_and_the_build_verifies(built: Path) -> None:
     out = built / "out"
     assert [check for check in verify(str(out)) if not check.ok] == []
-    removed = [row for row in rows_of(out, "removed") if row["stage"] == "templates"]
+    removed = [row for row in rows_below(out / "removed") if row["stage"] == "templates"]
     reasons = {row["reason"] for row in removed}
     assert reasons == {"template", "duplicate_after_cuts", "nothing_left"}
     spans = [row for row in removed if row["start"] is not None and row["end"] > row["start"]]
@@ -116,7 +111,7 @@ def test_every_cut_is_in_the_ledger_and_the_build_verifies(built: Path) -> None:
 def test_texts_are_those_by_hand(built: Path) -> None:
     """In the order of dates, the first three pages of a site keep its footer, and no later one has it."""
     out = built / "out"
-    kept = sorted(rows_of(out, "documents"), key=lambda row: (row["timestamp"] is None, row["timestamp"]))
+    kept = sorted(rows_below(out / "documents"), key=lambda row: (row["timestamp"] is None, row["timestamp"]))
     for site in _SITES:
         mine = [row for row in kept if site is None or (row["url"] or "").startswith(f"https://{site}/")]
         if site is None:
@@ -137,7 +132,9 @@ def test_texts_are_those_by_hand(built: Path) -> None:
 def test_show_restores_the_text_before_the_cuts(built: Path) -> None:
     out = built / "out"
     by_locator = {f"a.jsonl#{place}": row for place, row in _places(stories()[::2])}
-    cut = next(row for row in rows_of(out, "removed") if row["reason"] == "template" and row["locator"] in by_locator)
+    cut = next(
+        row for row in rows_below(out / "removed") if row["reason"] == "template" and row["locator"] in by_locator
+    )
     history = document_history(str(out), cut["id"])
     assert any(row["stage"] == "templates" for row in history.removals)
 
@@ -174,7 +171,7 @@ def test_worker_processes_cut_nothing_where_nothing_recurs(tmp_path: Path) -> No
     for workers in (1, 3):
         run(config, tmp_path / f"out-{workers}", Engine(num_workers=workers))
     assert texts_of(tmp_path / "out-1") == texts_of(tmp_path / "out-3") != {}
-    assert not any(row["stage"] == "templates" for row in rows_of(tmp_path / "out-3", "removed"))
+    assert not any(row["stage"] == "templates" for row in rows_below(tmp_path / "out-3" / "removed"))
 
 
 def test_order_of_the_input_does_not_matter(built: Path, tmp_path: Path) -> None:
@@ -191,7 +188,7 @@ def test_later_documents_change_no_earlier_text(built: Path, tmp_path: Path, yea
     run(write(tmp_path, earlier), tmp_path / "out")
     expected = [
         row["text"]
-        for row in rows_of(built / "out", "documents")
+        for row in rows_below(built / "out" / "documents")
         if row["timestamp"] is not None and row["timestamp"].year <= year
     ]
     assert sorted(texts_of(tmp_path / "out").values()) == sorted(expected)
@@ -219,7 +216,7 @@ def test_later_stages_read_the_remaining_text(tmp_path: Path, rounds: int) -> No
     out = tmp_path / "out"
     run(write(tmp_path, rows, dedup=dedup), out)
     assert [check for check in verify(str(out)) if not check.ok] == []
-    removed = rows_of(out, "removed")
+    removed = rows_below(out / "removed")
     spans = [row for row in removed if row["stage"] == "substring" and row["reason"] == "repeated_text"]
     assert spans
     assert {row["duplicate_offset"] is None for row in spans if row["detail"] == "round 1"} == {False}
@@ -239,7 +236,7 @@ def test_near_compares_shards_with_cuts_to_shards_without(tmp_path: Path) -> Non
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in (*group, cut)))
     (tmp_path / "b.jsonl").write_text(json.dumps({"text": f"{body} More.", "date": "2020-03-03"}) + "\n")
     run(path, tmp_path / "out")
-    assert [row["reason"] for row in rows_of(tmp_path / "out", "removed/stage=near")] == ["near_duplicate"]
+    assert [row["reason"] for row in rows_below(tmp_path / "out" / "removed/stage=near")] == ["near_duplicate"]
 
 
 def test_a_change_runs_the_stage_and_later_ones_again(built: Path, tmp_path: Path) -> None:
@@ -265,7 +262,7 @@ def test_exact_duplicates_can_stay(tmp_path: Path) -> None:
     config = write(tmp_path, stories(), dedup={"near": None, "exact": False, "templates": {"min_documents": 3}})
     run(config, tmp_path / "out")
     assert [check for check in verify(str(tmp_path / "out")) if not check.ok and "distinct" not in check.name] == []
-    assert {row["reason"] for row in rows_of(tmp_path / "out", "removed")} == {"template", "nothing_left"}
+    assert {row["reason"] for row in rows_below(tmp_path / "out" / "removed")} == {"template", "nothing_left"}
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from finpile.tokens.tokenizer_files import load_tokenizer
 from finpile.verify import tokens as token_checks
 from finpile.verify import verify
 from finpile.verify.output import Output
+from tests.support.trees import rows_below
 
 
 def all_shards(out: Path) -> Iterator[TokenProvenance]:
@@ -176,9 +177,7 @@ def test_trace_of_a_sequence_and_of_its_documents_agree(sample_build: Path) -> N
 
 
 def test_trace_has_what_the_ledger_has(sample_build: Path) -> None:
-    ledger = [
-        row for path in (sample_build / "removed").rglob("*.parquet") for row in read_published(str(path)).to_pylist()
-    ]
+    ledger = rows_below(sample_build / "removed")
     shards = TokenProvenance(str(sample_build))
     seen = {"cuts": 0, "copies": 0}
     for sequence in range(0, len(shards.store), 4):

@@ -18,6 +18,7 @@ from finpile.output.layout import Layout, read_published
 from finpile.output.manifest import CHECKSUM, checksum_of
 from finpile.report.dataset_card import write_card
 from finpile.verify import distinct, inputs, texts, verify
+from tests.support.trees import rows_below
 
 Row = dict[str, Any]
 Change = Callable[[list[Row]], list[Row] | None]
@@ -80,7 +81,7 @@ def edit_documents(out: Path, source: str, change: Change, split: str = "train")
 
 
 def read_documents(out: Path) -> list[Row]:
-    return [row for path in (out / "documents").rglob("*.parquet") for row in read_published(str(path)).to_pylist()]
+    return rows_below(out / "documents")
 
 
 def edit_manifest(out: Path, change: Callable[[Row], None]) -> None:

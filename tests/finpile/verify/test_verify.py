@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from finpile.errors import InputError, IntegrityError
-from finpile.output.layout import Layout, read_published
+from finpile.output.layout import Layout
 from finpile.output.manifest import load_manifest
 from finpile.verify import verify
 from tests.support.damage import (
@@ -28,6 +28,7 @@ from tests.support.damage import (
     mend_manifest,
     read_documents,
 )
+from tests.support.trees import rows_below
 
 # --- an undamaged build --------------------------------------------------------------------------------------------
 
@@ -57,8 +58,7 @@ def test_checks_report_their_counts(sample_build: Path) -> None:
 
 
 def test_copies_of_a_document_are_its_duplicates_and_itself(sample_build: Path) -> None:
-    files = (sample_build / "removed").rglob("*.parquet")
-    removed = [row for path in files for row in read_published(str(path)).to_pylist() if row["start"] is None]
+    removed = [row for row in rows_below(sample_build / "removed") if row["start"] is None]
     copies = Counter(row["duplicate_of"] for row in removed)
     rows = read_documents(sample_build)
     assert [row for row in rows if row["num_copies"] != 1 + copies[row["id"]]] == []
