@@ -31,6 +31,7 @@ import zstandard
 from rapidfuzz.distance import Levenshtein
 
 from finpile.config import load_config
+from tests.support.trees import files_below
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLES = ROOT / "data_samples"
@@ -372,7 +373,7 @@ def test_generator_writes_the_same_bytes_again(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONHASHSEED": "7", "TZ": "Pacific/Auckland"}
     script = [sys.executable, str(SAMPLES / "make_samples.py"), "--into", str(tmp_path)]
     subprocess.run(script, check=True, env=environment)
-    again = {str(path.relative_to(tmp_path)): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    again = files_below(tmp_path)
     made_with = json.loads(again["expected.json"])["made_with"]
     for path, data in again.items():
         is_plain = path.endswith((".txt", ".nc", ".sgm", ".jsonl")) and path != "checksums.txt"

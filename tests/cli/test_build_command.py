@@ -20,6 +20,7 @@ from finpile.output.layout import Layout
 from finpile.output.lock import hold
 from finpile.output.stage_record import StageRecord
 from finpile.plugins.stages import required
+from tests.support.trees import files_below
 
 Run = Callable[..., Any]
 #: Stages that the sample's corpus file leaves out.
@@ -39,10 +40,6 @@ def sample_copy(sample_config: Path, tmp_path: Path) -> Path:
     path = tmp_path / "sample.yaml"
     path.write_text(sample_config.read_text().replace("root: ../../data_samples", f"root: {root}"))
     return path
-
-
-def files_of(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 # --- refused before anything is written ------------------------------------------------------------------------------
@@ -100,7 +97,7 @@ def test_folder_with_other_files_is_refused_and_left_alone(run: Run, corpus: Pat
         message = found.refusal()
         assert "chapter1.tex" in message
         assert "name a new folder" in message
-    assert files_of(out) == {"chapter1.tex": b"x"}
+    assert files_below(out) == {"chapter1.tex": b"x"}
 
 
 def test_file_is_no_output_folder(run: Run, corpus: Path, tmp_path: Path) -> None:
@@ -116,10 +113,10 @@ def test_folder_below_a_file_is_no_output_folder(run: Run, corpus: Path, tmp_pat
 
 def test_running_build_is_not_disturbed(run: Run, finished: Path, sample_config: Path) -> None:
     with hold(Layout(str(finished)), "build"):
-        before = files_of(finished)
+        before = files_below(finished)
         message = run("build", sample_config, "-o", finished).refusal()
         assert f"another command is running, build (process {os.getpid()} on " in message
-        assert files_of(finished) == before
+        assert files_below(finished) == before
 
 
 # --- a source that cannot be read ------------------------------------------------------------------------------------
@@ -148,7 +145,7 @@ def test_source_without_readable_records_is_named(
 
 
 def test_finished_build_is_found_and_not_touched(run: Run, finished: Path, sample_config: Path) -> None:
-    before = files_of(finished)
+    before = files_below(finished)
     found = run("build", sample_config, "-o", finished)
     assert (found.code, found.err) == (0, "")
     lines = found.out.splitlines()
@@ -159,7 +156,7 @@ def test_finished_build_is_found_and_not_touched(run: Run, finished: Path, sampl
     assert lines[-1] == f"report: {finished}/reports/index.html"
     assert "\x1b" not in found.out
     assert "\r" not in found.out
-    assert files_of(finished) == before
+    assert files_below(finished) == before
 
 
 def test_corpus_may_move(run: Run, finished: Path, sample_copy: Path) -> None:
@@ -180,13 +177,13 @@ def test_changed_setting_runs_and_prints_the_stages_that_it_affects(
     run: Run, finished: Path, sample_copy: Path
 ) -> None:
     sample_copy.write_text(sample_copy.read_text().replace("reports: {private: [FinPile]}", "reports: {private: [C4]}"))
-    before = files_of(finished)
+    before = files_below(finished)
     found = run("build", sample_copy, "-o", finished)
     assert (found.code, found.err) == (0, "")
     done = [line.split()[0] for line in found.out.splitlines() if line.endswith("done before")]
     assert done == [stage for stage in required()[:-1] if stage not in NOT_ENABLED]
     assert any(line.startswith("reports ") and " s" in line for line in found.out.splitlines())
-    after = files_of(finished)
+    after = files_below(finished)
     changed = {name.split("/")[0] for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
     assert changed == {".work", "croissant.json", "manifest.json", "reports"}  # checksums of the reports
     assert json.loads(after["manifest.json"])["config"]["reports"] == {"private": ["C4"], "charts": []}
@@ -248,7 +245,7 @@ def test_until_names_the_last_stage(run: Run, sample_copy: Path, sample_build: P
     assert f"documents: {out}/documents" in first.out
     assert not (out / "tokenizer").exists()
     assert run("build", sample_copy, "-o", out, "--workers", 1, "--until", "tokenizer").code == 0
-    tokenizer = files_of(out / "tokenizer")
-    assert tokenizer == files_of(sample_build / "tokenizer")
+    tokenizer = files_below(out / "tokenizer")
+    assert tokenizer == files_below(sample_build / "tokenizer")
     assert not (out / "tokens").exists()
     assert run("build", sample_copy, "-o", out, "--workers", 1, "--until", "near").code == 2

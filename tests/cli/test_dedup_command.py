@@ -27,7 +27,7 @@ from finpile.plugins.format import FORMATS
 from finpile.plugins.stages import required
 from finpile.sources.readers.reading import read_file
 from finpile.storage import read_json
-from tests.support.trees import rows_below
+from tests.support.trees import files_below, rows_below
 
 Run = Callable[..., Any]
 
@@ -69,11 +69,6 @@ def write_texts(path: Path, *texts: str) -> Path:
 
 def kept_ids(out: Path) -> list[str]:
     return sorted(json.loads(row["meta"])["id"] for row in rows_below(out / "documents"))
-
-
-def files_of(folder: Path, *, but: str = "\0") -> dict[str, bytes]:
-    files = (path for path in folder.rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)): path.read_bytes() for path in files if but not in str(path)}
 
 
 @pytest.fixture(scope="module")
@@ -158,13 +153,13 @@ def test_counts_add_up(run: Run, made: Path) -> None:
 
 
 def test_same_command_finds_all_done_and_touches_nothing(run: Run, made: Path) -> None:
-    before = files_of(made / "out")
+    before = files_below(made / "out")
     found = run("dedup", made / "in.jsonl", "-o", made / "out")
     assert (found.code, found.err) == (0, "")
     assert found.out.startswith("deduplicating 1 jsonl file in ")
     assert "nothing to do (--fresh starts over)" in found.out
     assert found.out.splitlines()[-1].startswith(f"ledger: {made}/out/removed/")
-    assert files_of(made / "out") == before
+    assert files_below(made / "out") == before
 
 
 @pytest.mark.parametrize("flags", [["--transport", "shuffle"], ["--workers", "2"]], ids=lambda flags: flags[0])
@@ -172,7 +167,7 @@ def test_same_bytes_however_it_runs(run: Run, made: Path, tmp_path: Path, flags:
     out = tmp_path / "out"
     assert run("dedup", made / "in.jsonl", "-o", out, *flags).code == 0
     for folder in ("documents", "removed"):
-        assert files_of(out / folder) == files_of(made / "out" / folder)
+        assert files_below(out / folder) == files_below(made / "out" / folder)
 
 
 def test_memory_and_shard_size_are_those_of_a_build(run: Run, made: Path, tmp_path: Path) -> None:
@@ -399,12 +394,12 @@ def test_folder_of_other_things_or_of_a_whole_build_is_left_alone(
     file = write_texts(tmp_path / "in.jsonl", STORY)
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "one.tex").write_text("x")
-    before = files_of(copy_of_sample)
+    before = files_below(copy_of_sample)
     assert "name a new folder" in run("dedup", file, "-o", tmp_path / "thesis").refusal()
     assert "holds a whole build" in run("dedup", file, "-o", copy_of_sample).refusal()
     assert "which this command writes" in run("dedup", copy_of_sample, "-o", copy_of_sample).refusal()
-    assert files_of(copy_of_sample) == before
-    assert files_of(tmp_path / "thesis") == {"one.tex": b"x"}
+    assert files_below(copy_of_sample) == before
+    assert files_below(tmp_path / "thesis") == {"one.tex": b"x"}
 
 
 def test_output_of_other_inputs_is_kept_unless_replace_is_set(run: Run, tmp_path: Path) -> None:
@@ -412,10 +407,10 @@ def test_output_of_other_inputs_is_kept_unless_replace_is_set(run: Run, tmp_path
     first, second = (write_texts(tmp_path / name / "in.jsonl", name, STORY) for name in ("first", "second"))
     out = tmp_path / "out"
     assert run("dedup", first, "-o", out, "--workers", 1).code == 0
-    before = files_of(out)
+    before = files_below(out)
     message = run("dedup", second, "-o", out, "--workers", 1).refusal()
     assert f"made of other inputs ({first}" in message and "--replace" in message
-    assert files_of(out) == before
+    assert files_below(out) == before
     assert run("dedup", first, "-o", out, "--near", "none", "--workers", 1).code == 0  # a setting may change
     assert run("dedup", second, "-o", out, "--workers", 1, "--replace").code == 0
     assert {row["text"] for row in rows_below(out / "documents")} == {"second", STORY}
@@ -429,8 +424,10 @@ def test_build_continues_after_the_stage_given_by_until(
 ) -> None:
     config, out = load_config(sample_config), tmp_path / "out"
     build(config, str(out), Engine(), until="split")
-    early = files_of(out, but="/.work/")
-    whole = files_of(sample_build, but="/.work/")
+    early, whole = (
+        {path: data for path, data in files_below(folder).items() if not path.startswith(".work/")}
+        for folder in (out, sample_build)
+    )
     own = {"manifest.json", *CARD_FILES}  # they say which stages ran
     assert early.keys() - own == {
         name for name in whole if name.startswith(("documents/", "removed/", "delta/", "inputs/"))

@@ -20,6 +20,7 @@ from finpile_tokenizer import UnigramModel, UnigramTokenizer, prune_to
 from finpile.config import TokenizerConfig
 from finpile.output.layout import Layout
 from finpile.output.lock import hold
+from tests.support.trees import files_below
 
 Run = Callable[..., Any]
 
@@ -67,10 +68,6 @@ def copied(trained: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(trained, tmp_path / "trained"))  # keeps the files' dates
 
 
-def files_of(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 # --- output files and messages ---------------------------------------------------------------------------------------
 
 
@@ -79,7 +76,7 @@ def test_train_writes_a_tokenizer_and_reports_every_domain(run: Run, docs: Path,
     found = run("tokenizer", "train", docs, "-o", out, "--chunks", 2, *SMALL)
     assert (found.code, found.err) == (0, "")
     assert sorted(path.name for path in out.iterdir()) == [".work", *OUTPUTS]
-    assert sorted(files_of(out / ".work")) == ["training/stage.json", "training/started.json"]
+    assert sorted(files_below(out / ".work")) == ["training/stage.json", "training/started.json"]
     lines = found.out.splitlines()
     assert [line.split()[0] for line in lines[1:5]] == ["measure", "count", "train", "merge"]
     rows = [line.split() for line in lines if line.startswith(("FinPile", "docs", "all"))]
@@ -215,41 +212,41 @@ def test_the_text_of_another_field_is_trained_on(run: Run, tmp_path: Path) -> No
 
 
 def test_finished_training_is_found_and_not_touched(run: Run, copied: Path) -> None:
-    before = files_of(copied)
+    before = files_below(copied)
     found = run("tokenizer", "train", copied / "docs.txt", "-o", copied / "out", *SMALL)
     assert (found.code, found.err) == (0, "")
     assert "the training was done before; nothing to do (--fresh starts over)" in found.out
-    assert files_of(copied) == before
+    assert files_below(copied) == before
 
 
 @pytest.mark.parametrize("what", ["texts", "settings"])
 def test_changed_setting_restarts_the_training_and_is_reported(run: Run, copied: Path, what: str) -> None:
-    before = files_of(copied / "out")
+    before = files_below(copied / "out")
     settings = [*SMALL, "--max-piece-bytes", 5] if what == "settings" else SMALL
     if what == "texts":
         (copied / "docs.txt").write_text("".join(SENTENCES[:-9]))
     command = ["tokenizer", "train", copied / "docs.txt", "-o", copied / "out", *settings]
     if what == "texts":  # hours of work, perhaps: it is not lost by a mistyped -o
         assert "trained on other texts: name another folder, or say --replace" in run(*command).refusal()
-        assert files_of(copied / "out") == before
+        assert files_below(copied / "out") == before
         command.append("--replace")
     found = run(*command)
     assert found.code == 0
     assert f"other {what} than before: training anew" in found.out
-    after = files_of(copied / "out")
+    after = files_below(copied / "out")
     assert after["tokenizer.json"] != before["tokenizer.json"]
     assert after.keys() == before.keys()
 
 
 @pytest.mark.parametrize("how", ["--fresh", "a file that is gone"])
 def test_training_is_done_again(run: Run, copied: Path, how: str) -> None:
-    before = files_of(copied / "out")
+    before = files_below(copied / "out")
     if how != "--fresh":
         (copied / "out" / "vocabulary.parquet").unlink()
     flags = [how] if how == "--fresh" else []
     found = run("tokenizer", "train", copied / "docs.txt", "-o", copied / "out", *SMALL, *flags)
     assert (found.code, "nothing to do" in found.out, "training anew" in found.out) == (0, False, False)
-    after = files_of(copied / "out")
+    after = files_below(copied / "out")
     assert {name: after[name] for name in OUTPUTS} == {name: before[name] for name in OUTPUTS}
 
 
@@ -304,19 +301,19 @@ def test_other_folders_are_refused_and_left_alone(run: Run, docs: Path, sample_b
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "sea.jpg").write_bytes(b"blue")
     build = Path(shutil.copytree(sample_build, tmp_path / "build"))
-    before = files_of(tmp_path)
+    before = files_below(tmp_path)
     for out in (tmp_path / "photos", tmp_path / "photos" / "sea.jpg", build, build / "tokenizer"):
         for flags in ([], ["--fresh"]):
             assert "name a" in run("tokenizer", "train", docs, "-o", out, *SMALL, *flags).refusal()
-    assert files_of(tmp_path) == before
+    assert files_below(tmp_path) == before
 
 
 def test_running_training_is_not_disturbed(run: Run, copied: Path) -> None:
     with hold(Layout(str(copied / "out")), "training"):
-        before = files_of(copied)
+        before = files_below(copied)
         message = run("tokenizer", "train", copied / "docs.txt", "-o", copied / "out", "--fresh").refusal()
         assert f"another command is running, training (process {os.getpid()} on " in message
-        assert files_of(copied) == before
+        assert files_below(copied) == before
 
 
 @pytest.mark.parametrize(

@@ -32,10 +32,11 @@ from finpile.config import load_config
 from finpile.errors import IntegrityError
 from finpile.output.layout import Layout
 from finpile.output.snapshots import load_snapshot, numbers
-from tests.support.delta_corpus import TABLES, expected, files_of, plain, steps, write, write_corpus
+from tests.support.delta_corpus import TABLES, expected, plain, steps, write, write_corpus
 from tests.support.delta_readers import READERS
 from tests.support.forks import Forks
 from tests.support.made_days import documents_of, failed
+from tests.support.trees import files_below
 
 
 @pytest.fixture(scope="module")
@@ -187,7 +188,7 @@ def test_tables_do_not_depend_on_workers_nor_on_when_they_are_written(made: Path
     assert not (out / "delta").exists()
     done = CliRunner().invoke(finpile, ["delta", str(out)], catch_exceptions=False)
     assert "versions 0 to 1" in done.output
-    assert files_of(out) == files_of(made / "after-1")
+    assert files_below(out / "delta") == files_below(made / "after-1" / "delta")
     assert failed(out) == []
 
 
@@ -273,7 +274,7 @@ def test_verify_finds_what_was_altered_and_the_command_mends_it(
 def test_every_flipped_bit_of_a_counted_file_is_found_and_mended(copied: Path) -> None:
     """The file is no link: no manifest has a checksum of its bytes. Readers skip row groups by its footer."""
     (path,) = counted(copied)
-    before, whole, draw = files_of(copied), path.read_bytes(), random.Random(1)
+    before, whole, draw = files_below(copied / "delta"), path.read_bytes(), random.Random(1)
     footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
     places = [draw.randrange(4, footer), draw.randrange(footer, len(whole) - 8), len(whole) - 6, greatest_id(path)]
     for place in places:
@@ -283,7 +284,7 @@ def test_every_flipped_bit_of_a_counted_file_is_found_and_mended(copied: Path) -
         (wrong,) = failed(copied)
         assert f"{path.name} is altered" in wrong.detail
         delta.make(Layout(str(copied)))
-        assert files_of(copied) == before
+        assert files_below(copied / "delta") == before
 
 
 def greatest_id(path: Path) -> int:
@@ -352,5 +353,5 @@ def test_the_current_version_is_whole_after_a_kill(
                 assert found in [version[table] for version in rows], (number, table, name)
         assert forks.run(out, 0, *words) > 0
         assert failed(out) == []
-        assert files_of(out) == files_of(undisturbed)
+        assert files_below(out / "delta") == files_below(undisturbed / "delta")
     forks.close()

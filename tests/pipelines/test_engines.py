@@ -25,6 +25,8 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.support.trees import assert_same
+
 ROOT = Path(__file__).resolve().parents[2]
 FINPILE = str(Path(sys.executable).with_name("finpile"))
 ENGINES = ["spark", "flink"]
@@ -75,11 +77,6 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 def command_of(cluster: Any, config: Path, out: str) -> list[str]:
     return [FINPILE, "build", str(config), "-o", out, "--runner", cluster.engine, "--", *cluster.options]
-
-
-def assert_same(found: dict[str, bytes], expected: dict[str, bytes]) -> None:
-    assert sorted(found) == sorted(expected) != []
-    assert [path for path in sorted(found) if found[path] != expected[path]] == []
 
 
 @pytest.mark.slow

@@ -34,6 +34,7 @@ from finpile.verify import verify
 from finpile.verify.output import Output
 from tests.support.filings import CORPUS, made_page, make_filings, submission, write_filings
 from tests.support.real_data import find
+from tests.support.trees import files_below
 from tests.support.work_folders import work_folder
 
 _KEYS = [("id", "ascending"), ("fact", "ascending")]
@@ -115,8 +116,7 @@ def test_facts_do_not_depend_on_workers_and_sizes(tmp_path: Path) -> None:
     ):
         build(corpus(tmp_path / "files"), str(tmp_path / name), engine, sizes=sizes, until="split")
         check(tmp_path / name)
-        root = tmp_path / name / "facts"
-        found.append({path.relative_to(root): path.read_bytes() for path in root.rglob("*.parquet")})
+        found.append(files_below(tmp_path / name / "facts"))
     assert found[0] == found[1]
     assert len(found[0]) > 2
 

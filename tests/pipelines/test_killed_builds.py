@@ -24,6 +24,7 @@ from finpile.output.layout import Layout
 from finpile.plugins.stages import required
 from finpile.verify import verify
 from tests.support.forks import Forks
+from tests.support.trees import assert_same
 
 BuildUntil = Callable[[Path, int], int]
 Snapshot = Callable[[Path], dict[str, bytes]]
@@ -48,11 +49,6 @@ def corpus(copy_small: Callable[[Path], Path], tmp_path_factory: pytest.TempPath
 @pytest.fixture(scope="module")
 def undisturbed(corpus: Path) -> Path:
     return corpus.parent / "out"
-
-
-def assert_same(found: dict[str, bytes], expected: dict[str, bytes]) -> None:
-    assert sorted(found) == sorted(expected)
-    assert [path for path in sorted(found) if found[path] != expected[path]] == []
 
 
 def assert_unfinished(out: Path) -> None:

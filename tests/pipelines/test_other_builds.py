@@ -26,6 +26,7 @@ from finpile.output.layout import Layout
 from finpile.output.manifest import load_manifest
 from finpile.plugins.stages import required
 from finpile.verify import verify
+from tests.support.trees import files_below
 
 Snapshot = Callable[[Path], dict[str, bytes]]
 WriteCorpus = Callable[..., Path]
@@ -71,22 +72,18 @@ def changed(corpus: Path, write_corpus: WriteCorpus, tmp_path: Path) -> Path:
     )
 
 
-def files_of(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 def failing(*_: object, **__: object) -> None:
     raise RunError("the power went")
 
 
 def test_another_build_is_refused_and_every_byte_stays(out: Path, other: Path) -> None:
-    before = files_of(out)
+    before = files_below(out)
     for options in ({}, {"fresh": True}):
         with pytest.raises(
             ConfigError, match=r"holds the build 'mini', not 'other': name another folder, or .*--replac"
         ):
             run(other, out, **options)
-    assert files_of(out) == before
+    assert files_below(out) == before
 
 
 def test_replaced_build_is_that_of_a_new_folder(out: Path, other: Path, snapshot: Snapshot, tmp_path: Path) -> None:
@@ -114,11 +111,11 @@ def test_old_build_is_whole_until_the_first_published_stage_begins(
     corpus: Path, out: Path, write_corpus: WriteCorpus, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     fold = write_corpus(tmp_path / "fold", {}, dedup={"exact_fold": "whitespace"}, root=str(corpus.parent))
-    before = {name: data for name, data in files_of(out).items() if not name.startswith(".work/")}
+    before = {name: data for name, data in files_below(out).items() if not name.startswith(".work/")}
     with monkeypatch.context() as patch, pytest.raises(RunError):
         patch.setattr(PlanOverShards, "run", failing)
         run(fold, out)
-    assert {name: data for name, data in files_of(out).items() if not name.startswith(".work/")} == before
+    assert {name: data for name, data in files_below(out).items() if not name.startswith(".work/")} == before
     assert [check for check in verify(str(out)) if not check.ok] == []
 
 
@@ -226,10 +223,10 @@ def read_only(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], None]:
 def test_finished_build_on_a_read_only_disk_is_found(
     corpus: Path, out: Path, read_only: Callable[[Path], None]
 ) -> None:
-    before = files_of(out)
+    before = files_below(out)
     read_only(out)
     assert run(corpus, out) == []
-    assert files_of(out) == before
+    assert files_below(out) == before
 
 
 def test_build_that_has_to_run_on_a_read_only_disk_is_one_message(

@@ -22,6 +22,7 @@ from finpile_pipelines.runner.engine import Engine
 from finpile.config import CorpusConfig, load_config
 from finpile.output.layout import CARD_FILES
 from finpile.storage import sizes as storage_sizes
+from tests.support.trees import assert_same
 from tests.support.work_folders import files_of_stage
 
 Snapshot = Callable[[Path], dict[str, bytes]]
@@ -33,12 +34,6 @@ _OF_THE_MACHINE = ("wall_seconds", "cpu_seconds", "peak_memory_bytes")
 @pytest.fixture
 def config(sample_config: Path) -> CorpusConfig:
     return load_config(sample_config)
-
-
-def assert_same(found: dict[str, bytes], expected: dict[str, bytes]) -> None:
-    """Names first, so that a failure is readable."""
-    assert sorted(found) == sorted(expected)
-    assert [path for path in sorted(found) if found[path] != expected[path]] == []
 
 
 def manifest_of(out: Path) -> dict[str, Any]:

@@ -35,6 +35,7 @@ from finpile.tokens.store import TokenStore, write_token_shard
 from finpile.verify import snapshot_tokens
 from finpile.verify.output import Output
 from tests.support.made_days import CORPUS, failed, make_days, write_batch
+from tests.support.trees import assert_same, files_below
 
 _TOKENS = {
     "tokenizer": {"vocab_size": 300, "chunks": 1, "chunk_vocab_size": 290},
@@ -81,7 +82,7 @@ def test_appended_documents_have_tokens(tmp_path: Path, config: CorpusConfig) ->
     days[1:] = random.Random(3).sample(days[1:], len(days) - 1)
     write_batch(tmp_path, "0", [document for day in days[:8] for document in day])
     build(config, str(out), Engine())
-    before = {path: path.read_bytes() for path in (out / "tokens").rglob("*") if path.is_file()}
+    before = files_below(out / "tokens")
     of_build = known = texts_in_tokens(out, 0)
     for number, batch in enumerate((days[8:11], days[11:14], days[14:]), 1):
         write_batch(tmp_path, f"{number}", [document for day in batch for document in day])
@@ -98,7 +99,7 @@ def test_appended_documents_have_tokens(tmp_path: Path, config: CorpusConfig) ->
     # The build leaves over the tokens at the end of its stream, which fill no sequence.
     assert all(text.startswith(known[name]) for name, text in texts.items() if name in known)
     assert sum(known.get(name) != text for name, text in texts.items()) <= 1
-    assert {path: path.read_bytes() for path in before} == before
+    assert_same(files_below(out / "tokens"), before)
     assert failed(out) == []
 
 
@@ -125,11 +126,7 @@ def grown(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_workers_make_the_same_tokens(tmp_path: Path, grown: Path, threads: bool) -> None:
     out = Path(shutil.copytree(grown / "build", tmp_path / "out"))
     append(load_config(grown / "corpus.yaml"), str(out), Engine(num_workers=2, threads=threads))
-    found, expected = (
-        {path.relative_to(tree): path.read_bytes() for path in (tree / "snapshots/000001").rglob("*") if path.is_file()}
-        for tree in (out, grown / "out")
-    )
-    assert found == expected != {}
+    assert_same(*(files_below(tree / "snapshots/000001") for tree in (out, grown / "out")))
 
 
 def test_a_removal_lists_the_sequences_and_tokens_of_what_comes_back(tmp_path: Path, config: CorpusConfig) -> None:

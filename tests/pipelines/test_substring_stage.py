@@ -27,7 +27,7 @@ from finpile.documents.ledger import restore
 from finpile.errors import RunError
 from finpile.tokens.tokenizer_files import load_tokenizer
 from finpile.verify import verify
-from tests.support.trees import rows_below
+from tests.support.trees import assert_same, rows_below
 from tests.support.work_folders import files_of_stage
 
 Record = dict[str, Any]
@@ -210,11 +210,6 @@ def counts_of(out: Path, stage: str = "substring") -> Mapping[str, Any]:
 
 def assert_lawful(out: Path) -> None:
     assert [check for check in verify(str(out)) if not check.ok] == []
-
-
-def assert_same(found: Mapping[str, bytes], expected: Mapping[str, bytes]) -> None:
-    assert sorted(found) == sorted(expected)
-    assert [path for path in sorted(found) if found[path] != expected[path]] == []
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import random
 import shutil
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,7 @@ from finpile.documents.segments import segments_of
 from finpile.output.work_folder import WorkFolder
 from finpile.report.documents import iter_texts
 from finpile.verify import verify
+from tests.support.trees import assert_same
 
 ROOT = Path(__file__).resolve().parents[2]
 MODES = ("split-merge", "refit", "global")
@@ -81,10 +82,6 @@ def trained(docs: Path | str, out: Path, mode: str, engine: Engine | None = None
 def outputs_of(out: Path) -> Outputs:
     assert {path.name for path in out.iterdir()} == {".work", *OUTPUTS}
     return {name: (out / name).read_bytes() for name in OUTPUTS}
-
-
-def assert_same(found: Mapping[str, bytes], expected: Mapping[str, bytes]) -> None:
-    assert [name for name in expected if found[name] != expected[name]] == []
 
 
 @pytest.fixture(scope="module")

@@ -32,6 +32,7 @@ from finpile.output.work_folder import WorkFile
 from tests.support.forks import Forks
 from tests.support.made_days import CORPUS, documents_of, failed, ledger_of, make_days
 from tests.support.takedowns import assert_same_but_for_tombstones, ids_of, write_files
+from tests.support.trees import assert_same, files_below
 
 TOKENS: dict[str, Any] = {
     "tokenizer": {"vocab_size": 300, "chunk_vocab_size": 300},
@@ -150,9 +151,9 @@ def test_tokens_keep_their_index(removed: tuple[Path, CorpusConfig, dict[str, st
 
 def test_a_dry_run_changes_nothing(removed: tuple[Path, CorpusConfig, dict[str, str]]) -> None:
     out, _, _ = removed
-    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    before = files_below(out)
     foreseen = vacuum(str(out), Engine(), dry_run=True)
-    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+    assert files_below(out) == before
     found = vacuum(str(out), Engine())
     assert found.deleted and set(found.deleted) <= set(foreseen.deleted)
     assert not any((out / path).exists() for path in foreseen.deleted)
@@ -193,16 +194,13 @@ def test_a_vacuum_that_is_killed_and_run_again_gives_the_same(
     base, _, phrases = removed
     forks = Forks(start_python, "from finpile_pipelines.snapshots.vacuum import vacuum", "vacuum(out, Engine())")
 
-    def files(out: Path) -> dict[str, bytes]:
-        return {str(path.relative_to(out)): path.read_bytes() for path in sorted(out.rglob("*")) if path.is_file()}
-
     undisturbed = Path(shutil.copytree(base, tmp_path / "undisturbed"))
     num_operations = forks.run(undisturbed, 0)
     for number in range(1, num_kills + 1):
         out = Path(shutil.copytree(base, tmp_path / f"out-{number}"))
         assert forks.run(out, number * num_operations // num_kills - 3) == -signal.SIGKILL
         assert forks.run(out, 0) > 0
-        assert files(out) == files(undisturbed)
+        assert_same(files_below(out), files_below(undisturbed))
         assert failed(out) == []
         assert not any(places_of(out, phrase) for phrase in phrases)
         shutil.rmtree(out)

@@ -68,9 +68,5 @@ def plain(rows: Rows) -> list[str]:
     return sorted(json.dumps(row, default=lambda one: bytes(one).hex()) for row in found)
 
 
-def files_of(out: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(out)): path.read_bytes() for path in (out / "delta").rglob("*") if path.is_file()}
-
-
 def expected(out: Path, number: int) -> dict[str, list[str]]:
     return {"documents": plain(documents_of(out, number).to_pylist()), "removed": plain(list(ledger_of(out, number)))}

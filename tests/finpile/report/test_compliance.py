@@ -27,6 +27,7 @@ from finpile.report.compliance.domains import registered_domain, suffixes_versio
 from finpile.report.compliance.facts import kind_of
 from finpile.report.compliance.stated import Given, Statement, load_given, load_statement
 from finpile.report.compliance.survey import Domain, largest
+from tests.support.trees import assert_same, files_below
 
 STATED = """
 version: "2"
@@ -199,11 +200,7 @@ def test_the_same_build_has_the_same_papers_in_another_folder(out: Path, tmp_pat
     other = tmp_path / "other"
     subprocess.run(["cp", "-r", str(out), str(other)], check=True)
     write_papers(Layout(str(other)), load_snapshot(Layout(str(other))), load_statement(str(tmp_path / "stated.yaml")))
-    both = [
-        {path.relative_to(folder): path.read_bytes() for path in (folder / "compliance").rglob("*") if path.is_file()}
-        for folder in (out, other)
-    ]
-    assert both[0] == both[1]
+    assert_same(*(files_below(folder / "compliance") for folder in (out, other)))
 
 
 def test_what_was_stated_is_read_as_it_was_written(out: Path, tmp_path: Path) -> None:
