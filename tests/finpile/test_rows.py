@@ -13,11 +13,10 @@ import pytest
 
 from finpile.config import SourceConfig, load_config
 from finpile.config.rows import RowsConfig
-from finpile.documents.document import RawDocument
 from finpile.documents.fields import find_value
-from finpile.documents.ledger import Removal
 from finpile.errors import ConfigError
-from finpile.sources import list_inputs, read_file
+from finpile.sources import list_inputs
+from tests.support.reading import Items, read_folder
 from tests.support.real_data import DATA, needs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,12 +30,8 @@ RECORDS: list[dict[str, Any]] = [
 ]
 
 
-def read(folder: Path, name: str, **more: Any) -> tuple[list[RawDocument], list[Removal]]:
-    source = SourceConfig(name=ROWS, dataset="The Pile", paths=(name,), **more)
-    [file] = list_inputs(source, str(folder))
-    items = list(read_file(file, source))
-    documents = [item for item in items if isinstance(item, RawDocument)]
-    return documents, [item for item in items if isinstance(item, Removal)]
+def read(folder: Path, name: str, **more: Any) -> Items:
+    return read_folder(SourceConfig(name=ROWS, dataset="The Pile", paths=(name,), **more), folder)[:2]
 
 
 def test_record_has_the_row_of_its_value_and_others_are_in_the_ledger(tmp_path: Path) -> None:

@@ -18,8 +18,7 @@ from finpile.config.text_template import input_keys, parse_template
 from finpile.documents.document import RawDocument
 from finpile.documents.ledger import Removal
 from finpile.errors import ConfigError
-from finpile.plugins.format import FORMATS
-from finpile.sources import read_stream
+from tests.support.reading import Item, read_as
 
 CALL = "{{title}}\n{{#turns}}{{who.name}}: {{said}}\n{{/turns}}"
 RECORDS: list[dict[str, Any]] = [
@@ -32,9 +31,8 @@ RECORDS: list[dict[str, Any]] = [
 ]
 
 
-def read(format_name: str, data: bytes, template: str) -> list[RawDocument | Removal]:
-    source = SourceConfig(name="N", dataset="D", format=format_name, paths=("*",), fields={"text": template})
-    return list(read_stream(FORMATS.get(format_name), io.BytesIO(data), "a", source))
+def read(format_name: str, data: bytes, template: str) -> list[Item]:
+    return read_as(format_name, data, fields={"text": template})
 
 
 def test_lists_and_objects_are_joined_in_jsonl_and_parquet() -> None:

@@ -15,25 +15,17 @@ import pytest
 
 from finpile.config import SourceConfig
 from finpile.config.limits import RATIO_FREE_BYTES, LimitsConfig
-from finpile.documents.document import RawDocument
-from finpile.documents.ledger import Removal
-from finpile.sources import Account, list_inputs, read_file
+from tests.support.reading import Items, read_folder
 
 ENTITIES = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 10))
 DECLARED = f'<?xml version="1.0"?><!DOCTYPE a [<!ENTITY e0 "laugh at this">{ENTITIES}]>'
 
 
-def read(
-    folder: Path, format_name: str, name: str, data: bytes, **settings: Any
-) -> tuple[list[RawDocument], list[Removal]]:
+def read(folder: Path, format_name: str, name: str, data: bytes, **settings: Any) -> Items:
     """The documents and rows of a file, whose bytes are accounted for."""
     (folder / name).write_bytes(data)
     source = SourceConfig(name="N", dataset="D", format=format_name, paths=(name,), **settings)
-    accounts: list[Account] = []
-    (file,) = list_inputs(source, str(folder))
-    items = list(read_file(file, source, accounts.append))
-    assert all(account.balance() == 0 for account in accounts)
-    return [i for i in items if isinstance(i, RawDocument)], [i for i in items if isinstance(i, Removal)]
+    return read_folder(source, folder)[:2]
 
 
 def test_parquet_of_one_value_is_a_bomb(tmp_path: Path) -> None:

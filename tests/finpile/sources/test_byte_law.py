@@ -22,20 +22,13 @@ from finpile.sources.formats import jsonl
 from finpile.sources.readers import reading
 from finpile.sources.readers.accounting import Books, Claim, Lost, Record, Structure
 from finpile.sources.readers.base import removal
+from tests.support.reading import Item, read_folder
 
 Mutations = Any
-Item = RawDocument | Removal
 
 
 def source(format_name: str = "jsonl", **keys: Any) -> SourceConfig:
     return SourceConfig(name="News", dataset="FinPile", format=format_name, paths=("*",), **keys)
-
-
-def read(folder: Path, config: SourceConfig) -> tuple[list[RawDocument], list[Removal], list[Account]]:
-    accounts: list[Account] = []
-    items = [item for file in list_inputs(config, str(folder)) for item in read_file(file, config, accounts.append)]
-    documents = [item for item in items if isinstance(item, RawDocument)]
-    return documents, [item for item in items if isinstance(item, Removal)], accounts
 
 
 # --- whole files
@@ -134,7 +127,7 @@ def test_a_gap_in_compressed_data_is_counted_as_skipped(tmp_path: Path) -> None:
     frames = [bytearray(gzip.compress(line, mtime=0)) for line in lines]
     frames[1][12:20] = bytes(8)
     (tmp_path / "a.jsonl.gz").write_bytes(b"".join(frames))
-    documents, [row], [account] = read(tmp_path, source())
+    documents, [row], [account] = read_folder(source(), tmp_path)
     assert [document.text[0] for document in documents] == ["0", "2"]
     assert row.reason == "corrupt_file" and account.balance() == 0
     assert account.record_bytes == len(lines[0]) + len(lines[2])
@@ -204,7 +197,7 @@ def test_a_lack_of_memory_ends_the_run_with_the_file(tmp_path: Path, monkeypatch
     (tmp_path / "a.jsonl").write_bytes(b'{"text": "x"}\n')
     monkeypatch.setattr("finpile.sources.formats.jsonl.to_document", exhaust)
     with pytest.raises(RunError, match=r"memory ran out while a\.jsonl was read"):
-        read(tmp_path, source())
+        read_folder(source(), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -220,7 +213,7 @@ def test_a_lack_of_memory_ends_the_run_with_the_file(tmp_path: Path, monkeypatch
 def test_no_value_of_one_record_ends_the_build(tmp_path: Path, line: bytes) -> None:
     whole = json.dumps({"text": "whole"}).encode()
     (tmp_path / "a.jsonl").write_bytes(b"\n".join([whole, line, whole]) + b"\n")
-    documents, rows, [account] = read(tmp_path, source())
+    documents, rows, [account] = read_folder(source(), tmp_path)
     assert [document.text for document in documents if document.text != "x"] == ["whole", "whole"]
     assert len(documents) + len(rows) == 3 and account.balance() == 0
     for row in rows:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import subprocess
 from collections import Counter
 from collections.abc import Callable
@@ -13,14 +12,12 @@ import pytest
 from finpile.config import SourceConfig
 from finpile.documents.document import RawDocument
 from finpile.documents.ledger import Removal
-from finpile.plugins.format import FORMATS
-from finpile.sources import list_inputs, read_file, read_stream
 from finpile.sources.formats.code import language_of
+from tests.support.reading import read_as, read_folder
 
 
 def read(data: bytes, name: str = "src/a.py") -> RawDocument | Removal:
-    source = SourceConfig(name="N", dataset="D", format="code", paths=("*",))
-    [item] = read_stream(FORMATS.get("code"), io.BytesIO(data), name, source)
+    [item] = read_as("code", data, name)
     return item
 
 
@@ -72,13 +69,11 @@ def test_prose_has_long_lines() -> None:
 def test_sources_of_git(real_data: Callable[[str], Path]) -> None:
     archive = real_data("github_code") / "git_source.tar.zst"
     source = SourceConfig(name="N", dataset="D", format="code", paths=(archive.name,))
-    [file] = list_inputs(source, str(archive.parent))
-    items = list(read_file(file, source))
+    documents, rows, _ = read_folder(source, archive.parent)
     names = subprocess.run(["tar", "-I", "zstd", "-tf", str(archive)], check=True, capture_output=True).stdout.split()
     suffixes = Counter(name.rpartition(b".")[2].decode() for name in names if not name.endswith(b"/"))
-    assert len(items) == suffixes.total() == 3315
-    rows = [item for item in items if isinstance(item, Removal)]
-    languages = Counter(item.meta["language"] for item in items if isinstance(item, RawDocument))
+    assert len(documents) + len(rows) == suffixes.total() == 3315
+    languages = Counter(document.meta["language"] for document in documents)
     lost = Counter(row.locator.rpartition(".")[2] for row in rows)
     assert languages["C"] + lost["c"] + lost["h"] == suffixes["c"] + suffixes["h"]
     assert languages["AsciiDoc"] + lost["adoc"] == suffixes["adoc"]

@@ -14,22 +14,14 @@ import pytest
 from finpile.config import SourceConfig
 from finpile.config.limits import LimitsConfig
 from finpile.documents.document import RawDocument
-from finpile.documents.ledger import Removal
 from finpile.plugins.format import FORMATS
-from finpile.sources import list_inputs, read_file, read_stream
+from finpile.sources import read_stream
 from finpile.sources.readers.accounting import Account
-
-Items = tuple[list[RawDocument], list[Removal]]
-
-
-def split(items: list[Any]) -> Items:
-    return [i for i in items if isinstance(i, RawDocument)], [i for i in items if isinstance(i, Removal)]
+from tests.support.reading import Items, read_as, read_folder, split
 
 
 def read(data: str | bytes, **settings: Any) -> Items:
-    source = SourceConfig(name="N", dataset="D", format="csv", paths=("*",), **settings)
-    stream: Any = io.BytesIO(data.encode() if isinstance(data, str) else data)
-    return split(list(read_stream(FORMATS.get("csv"), stream, "a.csv", source)))
+    return split(read_as("csv", data, "a.csv", **settings))
 
 
 def test_row_is_a_document_with_its_other_columns_as_metadata() -> None:
@@ -147,8 +139,7 @@ def test_rows_of_real_tables(
     file = real_data(path)
     source = SourceConfig(name="N", dataset="D", format="csv", paths=(path,), fields=fields)
     root = str(file).removesuffix(path)
-    [found] = list_inputs(source, root)
-    documents, rows = split(list(read_file(found, source)))
+    documents, rows, _ = read_folder(source, root)
     with file.open(encoding=encoding, newline="") as stream:
         separator = "\t" if "headline" in path else ","
         expected = [row[fields["text"]] for row in csv.DictReader(stream, delimiter=separator)]

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from datetime import UTC, datetime
 
 import pytest
 
-from finpile.config import SourceConfig
 from finpile.documents.document import RawDocument
-from finpile.plugins.format import FORMATS
-from finpile.sources import read_stream
+from tests.support.reading import read_as
 
 DEBATE = """<TEI><teiHeader><sourceDesc><date when="{}"/></sourceDesc></teiHeader><text><p>Oil.</p></text></TEI>"""
 ARTICLE = """<article><front><article-meta><pub-date>{}</pub-date></article-meta></front><body><p>Oil.</p></body>
@@ -22,8 +19,7 @@ PAGE = "---\ndate: {}\n---\nOil.\n"
 
 
 def read(form: str, data: str) -> RawDocument:
-    source = SourceConfig(name="X", dataset="D", format=form, paths=("*",))
-    [document] = read_stream(FORMATS.get(form), io.BytesIO(data.encode()), "a", source)
+    [document] = read_as(form, data)
     assert isinstance(document, RawDocument)
     return document
 

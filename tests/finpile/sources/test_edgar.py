@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,6 +16,7 @@ from finpile.documents.ledger import Removal
 from finpile.sources import list_inputs, read_file, read_stream
 from finpile.sources.bytes.streams import BrokenStream, ByteStream
 from finpile.sources.formats.edgar import format as edgar
+from tests.support.reading import Item, read_input
 from tests.support.real_data import find
 
 SOURCE = SourceConfig(name="Filings", dataset="FinPile", format="edgar", paths=("*",))
@@ -64,11 +64,11 @@ def txt(*documents: str) -> bytes:
     return (TXT_HEADER + "".join(documents) + "</SEC-DOCUMENT>\n-----END PRIVACY-ENHANCED MESSAGE-----\n").encode()
 
 
-def read(data: bytes, source: SourceConfig = SOURCE) -> list[RawDocument | Removal]:
-    return list(read_stream(edgar.FORMAT, io.BytesIO(data), "a/0000000001-99-000001.txt", source))
+def read(data: bytes, source: SourceConfig = SOURCE) -> list[Item]:
+    return read_input(source, data, "a/0000000001-99-000001.txt")
 
 
-def reasons(found: list[RawDocument | Removal]) -> list[str]:
+def reasons(found: list[Item]) -> list[str]:
     return [entry.reason if isinstance(entry, Removal) else entry.media_type for entry in found]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 import subprocess
 from collections.abc import Callable
@@ -15,8 +14,7 @@ import pytest
 from finpile.config import SourceConfig
 from finpile.documents.document import RawDocument
 from finpile.documents.ledger import Removal
-from finpile.plugins.format import FORMATS
-from finpile.sources import list_inputs, read_file, read_stream
+from tests.support.reading import read_as, read_folder
 
 IRSSI = """--- Log opened Wed May 15 23:59:03 2013
 23:59 -!- ann [~ann@example.com] has joined #oil
@@ -28,8 +26,7 @@ IRSSI = """--- Log opened Wed May 15 23:59:03 2013
 
 
 def read(data: str, locator: str = "a.log", **settings: Any) -> list[RawDocument | Removal]:
-    source = SourceConfig(name="N", dataset="D", format="irc", paths=("*",), **settings)
-    return list(read_stream(FORMATS.get("irc"), io.BytesIO(data.encode()), locator, source))
+    return read_as("irc", data, locator, **settings)
 
 
 def test_days_of_a_log_are_documents() -> None:
@@ -82,8 +79,7 @@ def test_logs_of_ubuntu(real_data: Callable[[str], Path]) -> None:
     source = SourceConfig(
         name="N", dataset="D", format="irc", paths=(archive.name,), members=("*.txt",), date_pattern="%Y-%m-%d"
     )
-    [file] = list_inputs(source, str(archive.parent))
-    documents = [item for item in read_file(file, source) if isinstance(item, RawDocument)]
+    documents, _, _ = read_folder(source, archive.parent)
     whole = subprocess.run(["tar", "-I", "zstd", "-xOf", str(archive)], check=True, capture_output=True).stdout
     assert len(documents) == 173 and all(document.timestamp for document in documents)
     counts = {name: sum(document.meta[name] for document in documents) for name in ("messages", "notices")}

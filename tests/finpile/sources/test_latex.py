@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import random
 import re
 import subprocess
@@ -14,9 +13,8 @@ import pytest
 from finpile.config import SourceConfig
 from finpile.documents.document import RawDocument
 from finpile.documents.ledger import Removal
-from finpile.plugins.format import FORMATS
-from finpile.sources import list_inputs, read_file, read_stream
 from finpile.sources.formats.latex.text import to_text
+from tests.support.reading import read_as, read_folder
 
 ARTICLE = r"""\documentclass[a4paper]{article} % class
 \newcommand{\R}[2][x]{\mathbb{R}^{#1}}
@@ -50,8 +48,7 @@ ignored
 
 
 def read(data: bytes) -> RawDocument | Removal:
-    source = SourceConfig(name="N", dataset="D", format="latex", paths=("*",))
-    [item] = read_stream(FORMATS.get("latex"), io.BytesIO(data), "a.tex", source)
+    [item] = read_as("latex", data, "a.tex")
     return item
 
 
@@ -114,14 +111,12 @@ def test_book_and_stacks(real_data: Callable[[str], Path]) -> None:
     """Each file is a document or a row, and formulas are those that a regular expression finds."""
     archive = real_data("arxiv") / "hott_book_tex.tar.zst"
     source = SourceConfig(name="N", dataset="D", format="latex", paths=(archive.name,), members=("*.tex",))
-    [file] = list_inputs(source, str(archive.parent))
-    items = list(read_file(file, source))
+    documents, rows, _ = read_folder(source, archive.parent)
     unpack = ["tar", "-I", "zstd", "--wildcards", "-xOf", str(archive), "basics.tex"]
     whole = subprocess.run(unpack, check=True, capture_output=True).stdout.decode()
     names = subprocess.run(["tar", "-I", "zstd", "-tf", str(archive)], check=True, capture_output=True).stdout.split()
-    assert len(items) == sum(name.endswith(b".tex") for name in names)
-    [basics] = [item for item in items if item.locator.endswith("!basics.tex")]
-    assert isinstance(basics, RawDocument)
+    assert len(documents) + len(rows) == sum(name.endswith(b".tex") for name in names)
+    [basics] = [document for document in documents if document.locator.endswith("!basics.tex")]
     for name in ("equation", "align", "gather*", "equation*"):
         commented = re.sub(r"(?m)(?<!\\)%.*", "", whole)
         assert basics.text.count(f"\\begin{{{name}}}") == commented.count(f"\\begin{{{name}}}"), name

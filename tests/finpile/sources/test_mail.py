@@ -20,22 +20,14 @@ from typing import IO, Any, cast
 import pytest
 
 from finpile.config import SourceConfig
-from finpile.documents.document import HTML, RawDocument
-from finpile.documents.ledger import Removal
-from finpile.plugins.format import FORMATS
-from finpile.sources import Account, list_inputs, read_file, read_stream
+from finpile.documents.document import HTML
 from finpile.sources.formats import mail
 from finpile.sources.readers.converted import Refused
-
-Items = tuple[list[RawDocument], list[Removal]]
+from tests.support.reading import Items, read_as, read_folder, split
 
 
 def read(data: bytes, **settings: Any) -> Items:
-    source = SourceConfig(name="N", dataset="D", format="mail", paths=("*",), **settings)
-    accounts: list[Account] = []
-    items = list(read_stream(FORMATS.get("mail"), io.BytesIO(data), "a.eml", source, accounts.append))
-    assert accounts[0].balance() == 0 and accounts[0].removals == sum(isinstance(item, Removal) for item in items)
-    return [i for i in items if isinstance(i, RawDocument)], [i for i in items if isinstance(i, Removal)]
+    return split(read_as("mail", data, "a.eml", **settings))
 
 
 def message(text: str, **headers: str) -> EmailMessage:
@@ -139,14 +131,11 @@ def test_mails_of_enron(real_data: Callable[[str], Path]) -> None:
     source = SourceConfig(
         name="N", dataset="D", format="mail", paths=(archive.name,), members=("*.txt",), date_pattern="%Y-%m-%d"
     )
-    [file] = list_inputs(source, str(archive.parent))
-    items = list(read_file(file, source))
-    documents = [item for item in items if isinstance(item, RawDocument)]
+    documents, removals, _ = read_folder(source, archive.parent)
     packed = subprocess.run(["unzstd", "-c", str(archive)], check=True, capture_output=True).stdout
     with tarfile.open(fileobj=io.BytesIO(packed)) as files:
         members = [cast(IO[bytes], files.extractfile(member)).read() for member in files if member.isfile()]
-    removals = [item for item in items if isinstance(item, Removal)]
-    assert len(items) == len(members) == 5172 and {row.reason for row in removals} == {"empty_text"}
+    assert len(documents) + len(removals) == len(members) == 5172 and {row.reason for row in removals} == {"empty_text"}
     assert all(email.message_from_bytes(row.removed_text).get_payload() in ("", "\n") for row in removals)
     lost = sum(len(row.removed_text.split()) for row in removals)
     words = sum(len(document.text.encode("latin-1", "replace").split()) for document in documents)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 import subprocess
 from collections.abc import Callable
@@ -12,8 +11,7 @@ from pathlib import Path
 from finpile.config import SourceConfig
 from finpile.documents.document import RawDocument
 from finpile.documents.ledger import Removal
-from finpile.plugins.format import FORMATS
-from finpile.sources import list_inputs, read_file, read_stream
+from tests.support.reading import read_as, read_folder
 
 WRITTEN = """---
 title: "Oil"
@@ -50,8 +48,7 @@ text</div>
 
 
 def read(written: str) -> RawDocument | Removal:
-    source = SourceConfig(name="N", dataset="D", format="markdown", paths=("*",))
-    [item] = read_stream(FORMATS.get("markdown"), io.BytesIO(written.encode()), "a.md", source)
+    [item] = read_as("markdown", written, "a.md")
     return item
 
 
@@ -94,8 +91,7 @@ def test_books(real_data: Callable[[str], Path]) -> None:
     archive = real_data("books") / "classic_books_markdown.tar.zst"
     source = SourceConfig(name="N", dataset="D", format="markdown", paths=(archive.name,), members=("*Dickens*.md",))
     unpack = ["tar", "-I", "zstd", "--wildcards", "-xOf", str(archive), "*Dickens*.md"]
-    [file] = list_inputs(source, str(archive.parent))
-    documents = [item for item in read_file(file, source) if isinstance(item, RawDocument)]
+    documents, _, _ = read_folder(source, archive.parent)
     whole = subprocess.run(unpack, check=True, capture_output=True).stdout.decode()
     expected = len(re.findall(r"[^\W_]+", whole))
     found = sum(len(re.findall(r"[^\W_]+", document.text)) for document in documents)

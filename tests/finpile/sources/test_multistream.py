@@ -18,6 +18,7 @@ from finpile.documents.document import RawDocument
 from finpile.documents.ledger import Removal
 from finpile.sources import Account, InputFile, list_inputs, read_file
 from finpile.sources.readers.multistream import in_ranges, index_of
+from tests.support.reading import split
 from tests.support.real_data import find
 
 SOURCE = SourceConfig(name="Wikipedia", dataset="Wikipedia", format="wikipedia", paths=("*multistream.xml.bz2",))
@@ -69,8 +70,7 @@ def read(files: Iterable[InputFile]) -> tuple[list[RawDocument], list[Removal], 
     accounts: list[Account] = []
     items = [item for file in files for item in read_file(file, SOURCE, accounts.append)]
     assert not any(account.balance() for account in accounts)
-    documents = [item for item in items if isinstance(item, RawDocument)]
-    return documents, [item for item in items if isinstance(item, Removal)], accounts
+    return *split(items), accounts
 
 
 def ranges(folder: Path, range_bytes: int) -> tuple[list[InputFile], list[InputFile]]:

@@ -16,6 +16,7 @@ from finpile.config import SourceConfig
 from finpile.documents.document import RawDocument
 from finpile.documents.ledger import Removal
 from finpile.sources import Account, list_inputs, read_file
+from tests.support.reading import read_folder
 
 NUM_ROWS, GROUP_ROWS = 60, 20
 COLUMNS: dict[str, Any] = {
@@ -57,12 +58,9 @@ def damaged(data: bytes, group: int, path: str) -> bytes:
 
 def read(folder: Path, data: bytes, config: SourceConfig) -> tuple[list[RawDocument], list[Removal], Account]:
     (folder / "a.parquet").write_bytes(data)
-    accounts: list[Account] = []
-    items = [item for file in list_inputs(config, str(folder)) for item in read_file(file, config, accounts.append)]
-    [account] = accounts
-    assert account.balance() == 0 and account.decompressed_bytes == len(data)
-    documents = [item for item in items if isinstance(item, RawDocument)]
-    return documents, [item for item in items if isinstance(item, Removal)], account
+    documents, rows, [account] = read_folder(config, folder)
+    assert account.decompressed_bytes == len(data)
+    return documents, rows, account
 
 
 @pytest.mark.parametrize("path", ["price", "title", "doc.link"])

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import random
 import re
 import zlib
-from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,12 +12,10 @@ from typing import Any
 
 import pytest
 
-from finpile.config import SourceConfig
 from finpile.documents.document import RawDocument
 from finpile.documents.ledger import Removal
-from finpile.plugins.format import FORMATS
-from finpile.sources import Account, read_stream
 from finpile.sources.formats.pdf.format import join_hyphens
+from tests.support.reading import read_as
 
 #: Catalog, pages and font: objects 1 to 3.
 FONT = b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"
@@ -71,14 +67,7 @@ def lines(*written: tuple[str, int, int]) -> bytes:
 
 
 def read(data: bytes) -> list[RawDocument | Removal]:
-    source = SourceConfig(name="N", dataset="D", format="pdf", paths=("*",))
-    accounts: list[Account] = []
-    items = list(read_stream(FORMATS.get("pdf"), io.BytesIO(data), "a.pdf", source, accounts.append))
-    assert accounts[0].balance() == 0 and accounts[0].decompressed_bytes == len(data)
-    assert Counter(documents=accounts[0].documents, removals=accounts[0].removals) == Counter(
-        "documents" if isinstance(item, RawDocument) else "removals" for item in items
-    )
-    return items
+    return read_as("pdf", data, "a.pdf")
 
 
 def text_of(data: bytes) -> str:

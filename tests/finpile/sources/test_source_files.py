@@ -32,6 +32,7 @@ from finpile.plugins.format import FORMATS
 from finpile.sources import BrokenStream, ByteStream, list_inputs, read_file, reasons_of, removal
 from finpile.sources.bytes.compression import decompress, split_codecs
 from finpile.sources.readers.finding import find_documents
+from tests.support.reading import Items, read_folder
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     ".gz": lambda data: gzip.compress(data, mtime=0),
@@ -50,10 +51,8 @@ def source(format_name: str = "jsonl", paths: tuple[str, ...] = ("*",), **keys: 
     return SourceConfig(name="News", dataset="FinPile", format=format_name, paths=paths, **keys)  # type: ignore[arg-type]
 
 
-def read(folder: Path, config: SourceConfig) -> tuple[list[RawDocument], list[Removal]]:
-    found = [entry for file in list_inputs(config, str(folder)) for entry in read_file(file, config)]
-    documents = [entry for entry in found if isinstance(entry, RawDocument)]
-    rows = [entry for entry in found if isinstance(entry, Removal)]
+def read(folder: Path, config: SourceConfig) -> Items:
+    documents, rows, _ = read_folder(config, folder)
     write_out(config, documents, rows)
     return documents, rows
 

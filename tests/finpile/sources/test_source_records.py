@@ -22,8 +22,7 @@ from hypothesis import strategies as st
 from finpile.config import SourceConfig
 from finpile.documents.document import DocumentBuilder, RawDocument, document_id
 from finpile.documents.ledger import Removal
-from finpile.sources import list_inputs, read_file, read_stream
-from finpile.sources.formats import jsonl as jsonl_reader
+from tests.support.reading import Items, read_folder, read_input, split
 from tests.support.real_data import DATA, find
 
 DAY = datetime(2022, 3, 4, tzinfo=UTC)
@@ -33,21 +32,21 @@ def source(format_name: str, **keys: object) -> SourceConfig:
     return SourceConfig(name="News", dataset="FinPile", format=format_name, paths=("*",), **keys)  # type: ignore[arg-type]
 
 
-def split(found: list[RawDocument | Removal]) -> tuple[list[RawDocument], list[Removal]]:
-    documents = [entry for entry in found if isinstance(entry, RawDocument)]
+def stored(documents: list[RawDocument], rows: list[Removal]) -> Items:
+    """What was read, whose documents fit into a batch."""
     builder = DocumentBuilder("FinPile", "News")
     for document in documents:
         builder.append(document)
     assert builder.flush().num_rows == len(documents)
-    return documents, [entry for entry in found if isinstance(entry, Removal)]
+    return documents, rows
 
 
-def read_jsonl(data: bytes, **keys: object) -> tuple[list[RawDocument], list[Removal]]:
-    return split(list(read_stream(jsonl_reader.FORMAT, io.BytesIO(data), "a.jsonl", source("jsonl", **keys))))
+def read_jsonl(data: bytes, **keys: object) -> Items:
+    return stored(*split(read_input(source("jsonl", **keys), data, "a.jsonl")))
 
 
-def read_folder(folder: Path, config: SourceConfig) -> tuple[list[RawDocument], list[Removal]]:
-    return split([entry for file in list_inputs(config, str(folder)) for entry in read_file(file, config)])
+def read_stored(folder: Path, config: SourceConfig) -> Items:
+    return stored(*read_folder(config, folder)[:2])
 
 
 def lines(*records: Any) -> bytes:
@@ -184,7 +183,7 @@ def test_encodings_are_tried_in_order() -> None:
 def test_a_line_longer_than_every_buffer_is_read(tmp_path: Path) -> None:
     text = "long " * 500_000
     (tmp_path / "a.jsonl").write_bytes(lines({"text": text}, {"text": "short"}))
-    documents, [] = read_folder(tmp_path, source("jsonl"))
+    documents, [] = read_stored(tmp_path, source("jsonl"))
     assert [document.text for document in documents] == [text, "short"]
 
 
@@ -215,7 +214,7 @@ def test_a_row_is_a_document_and_null_text_a_row_of_the_ledger(tmp_path: Path) -
     texts = [f"text {i}" for i in range(5000)]
     table = {"body": [*texts[:9], None, *texts[10:]], "id": list(range(5000)), "timestamp": [DAY] * 5000}
     write_table(tmp_path / "a.parquet", table, row_group_size=700)
-    documents, [row] = read_folder(tmp_path, source("parquet", fields={"text": "body"}))
+    documents, [row] = read_stored(tmp_path, source("parquet", fields={"text": "body"}))
     assert (row.locator, row.reason) == ("a.parquet#9", "no_text")
     assert [document.text for document in documents] == texts[:9] + texts[10:]
     assert [document.locator for document in documents[8:10]] == ["a.parquet#8", "a.parquet#10"]
@@ -236,7 +235,7 @@ def test_values_of_every_simple_type_can_be_written_as_json(tmp_path: Path) -> N
         "doc": [{"link": "http://x", "rank": 3}],
     }
     write_table(tmp_path / "a.parquet", columns)
-    [document], [] = read_folder(tmp_path, source("parquet", fields={"url": "doc.link"}))
+    [document], [] = read_stored(tmp_path, source("parquet", fields={"url": "doc.link"}))
     assert document.url == "http://x"
     assert document.meta == {
         "day": "2020-01-02",
@@ -263,10 +262,10 @@ def strings_of(kind: pa.DataType, *cells: bytes) -> pa.Array:
 def test_text_that_is_no_utf8_is_a_row_of_its_own(tmp_path: Path, kind: pa.DataType) -> None:
     text = strings_of(kind, b"good", b"caf\xe9", b"better")
     write_table(tmp_path / "a.parquet", {"text": text})
-    documents, [row] = read_folder(tmp_path, source("parquet"))
+    documents, [row] = read_stored(tmp_path, source("parquet"))
     assert [document.text for document in documents] == ["good", "better"]
     assert (row.reason, row.locator, row.removed_text) == ("undecodable", "a.parquet#1", b"caf\xe9")
-    documents, [] = read_folder(tmp_path, source("parquet", encoding=("utf-8", "latin-1")))
+    documents, [] = read_stored(tmp_path, source("parquet", encoding=("utf-8", "latin-1")))
     assert [document.text for document in documents] == ["good", "café", "better"]
 
 
@@ -274,7 +273,7 @@ def test_text_that_is_no_utf8_is_a_row_of_its_own(tmp_path: Path, kind: pa.DataT
 def test_a_title_that_is_no_utf8_is_the_only_one_left_out(tmp_path: Path, kind: pa.DataType) -> None:
     titles = strings_of(kind, b"good", b"caf\xe9", b"better")
     write_table(tmp_path / "a.parquet", {"text": ["a", "b", "c"], "title": titles})
-    documents, [] = read_folder(tmp_path, source("parquet"))
+    documents, [] = read_stored(tmp_path, source("parquet"))
     assert [document.title for document in documents] == ["good", None, "better"]
 
 
@@ -282,14 +281,14 @@ def test_fields_of_bytes_are_texts(tmp_path: Path) -> None:
     """As in files of Impala, and of Spark with `binaryAsString`."""
     fields = {"text": b"a", "title": b"b", "timestamp": b"2022-03-04", "url": b"http://x"}
     write_table(tmp_path / "a.parquet", {name: pa.array([value]) for name, value in fields.items()})
-    [document], [] = read_folder(tmp_path, source("parquet"))
+    [document], [] = read_stored(tmp_path, source("parquet"))
     assert (document.text, document.title, document.timestamp, document.url) == ("a", "b", DAY, "http://x")
     assert document.meta == {}
 
 
 def test_a_parquet_file_without_the_text_column_is_one_row(tmp_path: Path) -> None:
     write_table(tmp_path / "a.parquet", {"body": ["x", "y"]})
-    documents, [row] = read_folder(tmp_path, source("parquet"))
+    documents, [row] = read_stored(tmp_path, source("parquet"))
     assert documents == [] and row.reason == "no_text" and "columns: body" in row.detail
 
 
@@ -297,7 +296,7 @@ def test_parquet_columns_of_one_name_are_numbered(tmp_path: Path) -> None:
     """Every value is in the document: the first column has the name."""
     columns = [pa.array([value]) for value in ("a", "b", 1, 2)]
     pq.write_table(pa.Table.from_arrays(columns, ["text", "text", "k", "k"]), tmp_path / "a.parquet")
-    [document], [] = read_folder(tmp_path, source("parquet"))
+    [document], [] = read_stored(tmp_path, source("parquet"))
     assert (document.text, document.meta) == ("a", {"text_2": "b", "k": 1, "k_2": 2})
 
 
@@ -306,7 +305,7 @@ def test_a_broken_parquet_file_is_a_row(tmp_path: Path) -> None:
     whole = (tmp_path / "whole.parquet").read_bytes()
     for name, data in {"cut": whole[:-9], "other": b"plain text, no parquet", "short": b"PAR1"}.items():
         (tmp_path / f"{name}.parquet").write_bytes(data)
-    documents, rows = read_folder(tmp_path, source("parquet"))
+    documents, rows = read_stored(tmp_path, source("parquet"))
     assert [document.text for document in documents] == ["x" * 100, "y"]
     assert [(row.locator, row.reason) for row in rows] == [
         (f"{name}.parquet", "unreadable_file") for name in ("cut", "other", "short")
@@ -321,7 +320,7 @@ def test_a_page_that_is_broken_keeps_the_rows_before_it(tmp_path: Path) -> None:
     start = column.dictionary_page_offset or column.data_page_offset
     data[start : start + column.total_compressed_size] = b"\xff" * column.total_compressed_size
     path.write_bytes(data)
-    documents, [row] = read_folder(tmp_path, source("parquet"))
+    documents, [row] = read_stored(tmp_path, source("parquet"))
     assert [document.text for document in documents] == [f"text {i}" for i in range(2048)]
     assert row.reason == "corrupt_file" and "rows 2048 to 4095 (2048) are lost with column text" in row.detail
 
@@ -330,7 +329,7 @@ def test_parquet_in_an_archive_is_read(tmp_path: Path) -> None:
     write_table(tmp_path / "a.parquet", {"text": ["x"]})
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         archive.write(tmp_path / "a.parquet", "in/a.parquet")
-    documents, [] = read_folder(tmp_path, source("parquet"))
+    documents, [] = read_stored(tmp_path, source("parquet"))
     assert [document.locator for document in documents] == ["a.parquet#0", "a.zip!in/a.parquet#0"]
 
 
@@ -340,7 +339,7 @@ def test_parquet_in_an_archive_is_read(tmp_path: Path) -> None:
 def test_a_file_is_a_document_dated_by_its_name(tmp_path: Path) -> None:
     (tmp_path / "a-2022-03-04.txt").write_bytes(b"\xef\xbb\xbfOil\r\nrose.")
     (tmp_path / "undated.txt").write_bytes(b"x")
-    documents, [] = read_folder(tmp_path, source("text", date_pattern="%Y-%m-%d"))
+    documents, [] = read_stored(tmp_path, source("text", date_pattern="%Y-%m-%d"))
     assert documents == [
         RawDocument(locator="a-2022-03-04.txt", text="Oil\r\nrose.", timestamp=DAY, timestamp_origin="filename"),
         RawDocument(locator="undated.txt", text="x", meta={"unreadable_timestamp": "undated.txt"}),
@@ -349,7 +348,7 @@ def test_a_file_is_a_document_dated_by_its_name(tmp_path: Path) -> None:
 
 def test_a_file_named_by_a_quarter_is_dated_by_its_end(tmp_path: Path) -> None:
     (tmp_path / "CHD_q2_2020.txt").write_bytes(b"x")
-    [document], [] = read_folder(tmp_path, source("text", date_pattern="q%q_%Y"))
+    [document], [] = read_stored(tmp_path, source("text", date_pattern="q%q_%Y"))
     assert document.timestamp == datetime(2020, 6, 30, 23, 59, 59, tzinfo=UTC)
     assert (document.timestamp_origin, document.meta) == ("filename", {"timestamp_precision": "quarter"})
 
@@ -359,7 +358,7 @@ def test_the_date_in_an_archives_name_is_not_that_of_a_member_with_one(tmp_path:
         info = tarfile.TarInfo("2022-03-04.txt")
         info.size = 1
         archive.addfile(info, io.BytesIO(b"x"))
-    [document], [] = read_folder(tmp_path, source("text", date_pattern="%Y-%m-%d"))
+    [document], [] = read_stored(tmp_path, source("text", date_pattern="%Y-%m-%d"))
     assert document.timestamp == DAY
 
 
@@ -367,7 +366,7 @@ def test_text_without_content_or_encoding_is_a_row(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b" \n\xc2\xa0\n")
     (tmp_path / "b.txt").write_bytes(b"caf\xe9")
     (tmp_path / "c.txt").write_bytes(b"\xef\xbb\xbf")
-    documents, rows = read_folder(tmp_path, source("text"))
+    documents, rows = read_stored(tmp_path, source("text"))
     assert documents == []
     assert [(row.locator, row.reason) for row in rows] == [
         ("a.txt", "empty_text"),
@@ -380,15 +379,15 @@ def test_text_without_content_or_encoding_is_a_row(tmp_path: Path) -> None:
 def test_encodings_of_text_are_tried_in_order(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes("café".encode("utf-16"))
     (tmp_path / "b.txt").write_bytes("café".encode())
-    documents, [] = read_folder(tmp_path, source("text", encoding=("utf-8", "utf-16")))
+    documents, [] = read_stored(tmp_path, source("text", encoding=("utf-8", "utf-16")))
     assert [document.text for document in documents] == ["café", "café"]
-    _, rows = read_folder(tmp_path, source("text", encoding=("ascii",)))
+    _, rows = read_stored(tmp_path, source("text", encoding=("ascii",)))
     assert [row.reason for row in rows] == ["undecodable"] * 2
 
 
 def test_halves_of_surrogate_pairs_never_get_into_a_document(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"+2AA-")  # U+D800 in UTF-7
-    documents, [row] = read_folder(tmp_path, source("text", encoding=("utf-7",)))
+    documents, [row] = read_stored(tmp_path, source("text", encoding=("utf-7",)))
     assert documents == [] and row.reason == "undecodable"
 
 
@@ -410,7 +409,7 @@ def test_halves_of_surrogate_pairs_never_get_into_a_document(tmp_path: Path) -> 
 def test_real_archives_of_text(paths: str, keys: dict[str, Any], num_documents: int, reasons: dict[str, int]) -> None:
     find(paths)
     config = SourceConfig(name="News", dataset="FinPile", format="text", paths=(paths,), **keys)
-    documents, rows = read_folder(DATA, config)
+    documents, rows = read_stored(DATA, config)
     assert len(documents) == num_documents and Counter(row.reason for row in rows) == reasons
     assert all(document.timestamp for document in documents) or "date_pattern" not in keys
 
@@ -418,7 +417,7 @@ def test_real_archives_of_text(paths: str, keys: dict[str, Any], num_documents: 
 def test_real_jsonl_equals_the_result_of_json() -> None:
     path = find("c4_like/dclm_cc/majority_data.jsonl")
     config = SourceConfig(name="Web", dataset="C4", format="jsonl", paths=(str(path),))
-    documents, [] = read_folder(DATA, config)
+    documents, [] = read_stored(DATA, config)
     records = [json.loads(line) for line in path.read_text().split("\n") if line]
     assert [(document.text, document.meta["label"]) for document in documents] == [
         (record["text"], record["label"]) for record in records

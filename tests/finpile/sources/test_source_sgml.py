@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import re
 import tarfile
 from dataclasses import replace
@@ -15,9 +14,7 @@ import pytest
 from finpile.config import SourceConfig
 from finpile.config.limits import LimitsConfig
 from finpile.documents.document import RawDocument
-from finpile.documents.ledger import Removal
-from finpile.sources import list_inputs, read_file, read_stream
-from finpile.sources.formats import sgml as sgml_reader
+from tests.support.reading import Items, read_folder, read_input, split
 from tests.support.real_data import DATA, find
 
 REUTERS = "fin_news/reuters21578.tar.gz"
@@ -34,19 +31,13 @@ def story(newid: int, body: str, date: str = "26-FEB-1987 15:01:01.79", text: st
     )
 
 
-def read(*stories: str | bytes) -> tuple[list[RawDocument], list[Removal]]:
+def read(*stories: str | bytes) -> Items:
     data = b"<!DOCTYPE lewis>\n" + b"".join(part if isinstance(part, bytes) else part.encode() for part in stories)
-    return split(read_stream(sgml_reader.FORMAT, io.BytesIO(data), "a.sgm", SOURCE))
+    return split(read_input(SOURCE, data, "a.sgm"))
 
 
-def split(found: object) -> tuple[list[RawDocument], list[Removal]]:
-    entries = list(found)  # type: ignore[call-overload]
-    documents = [entry for entry in entries if isinstance(entry, RawDocument)]
-    return documents, [entry for entry in entries if isinstance(entry, Removal)]
-
-
-def read_root(folder: Path, config: SourceConfig) -> tuple[list[RawDocument], list[Removal]]:
-    return split(entry for file in list_inputs(config, str(folder)) for entry in read_file(file, config))
+def read_root(folder: Path, config: SourceConfig) -> Items:
+    return read_folder(config, folder)[:2]
 
 
 def test_a_story_is_a_document() -> None:
@@ -211,13 +202,13 @@ def test_a_story_above_the_limit_is_a_row_with_its_beginning_and_the_next_is_rea
 
 
 @pytest.fixture(scope="module")
-def reuters() -> tuple[list[RawDocument], list[Removal]]:
+def reuters() -> Items:
     config = SourceConfig(name="News", dataset="FinPile", format="sgml", paths=(REUTERS,), members=("*.sgm",))
     find(REUTERS)
     return read_root(DATA, config)
 
 
-def test_the_whole_collection_has_its_published_counts(reuters: tuple[list[RawDocument], list[Removal]]) -> None:
+def test_the_whole_collection_has_its_published_counts(reuters: Items) -> None:
     documents, rows = reuters
     assert len(documents) + len(rows) == 21_578  # README.txt of the collection
     assert len(documents) == 19_043
@@ -227,7 +218,7 @@ def test_the_whole_collection_has_its_published_counts(reuters: tuple[list[RawDo
     assert min(moments).date().isoformat() == "1987-02-26" and max(moments).date().isoformat() == "1987-10-20"
 
 
-def test_bodies_are_those_of_the_files(reuters: tuple[list[RawDocument], list[Removal]]) -> None:
+def test_bodies_are_those_of_the_files(reuters: Items) -> None:
     bodies: list[bytes] = []
     with tarfile.open(DATA / REUTERS) as archive:
         for member in archive:
@@ -243,7 +234,7 @@ def letters(text: str) -> str:
     return re.sub(r"&(?:lt|gt|amp|#\d+);|[^A-Za-z]", "", text)
 
 
-def test_duplicate_bodies_are_counted_by_their_words(reuters: tuple[list[RawDocument], list[Removal]]) -> None:
+def test_duplicate_bodies_are_counted_by_their_words(reuters: Items) -> None:
     texts = [document.text for document in reuters[0]]
     assert len(texts) - len(set(texts)) == 262
     assert len(texts) - len({" ".join(text.split()) for text in texts}) == 281

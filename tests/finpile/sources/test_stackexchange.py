@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import random
 import re
 import subprocess
@@ -16,11 +15,8 @@ from xml.etree import ElementTree as ET
 from finpile.config import SourceConfig
 from finpile.config.limits import LimitsConfig
 from finpile.documents.document import HTML, RawDocument
-from finpile.documents.ledger import Removal
-from finpile.plugins.format import FORMATS
-from finpile.sources import Account, list_inputs, read_file, read_stream
+from tests.support.reading import Items, read_as, read_folder, split
 
-Items = tuple[list[RawDocument], list[Removal]]
 HEAD = '\ufeff<?xml version="1.0" encoding="utf-8"?>\n<posts>\n'
 
 
@@ -31,14 +27,9 @@ def row(number: int, kind: int, body: str, parent: int = 0, score: int = 0, **mo
 
 
 def read(data: str | bytes, **settings: Any) -> Items:
-    source = SourceConfig(name="N", dataset="D", format="stackexchange", paths=("*",), **settings)
-    stream: Any = io.BytesIO(data.encode() if isinstance(data, str) else data)
-    accounts: list[Account] = []
-    where = "oil.stackexchange.com/Posts.xml"
-    items = list(read_stream(FORMATS.get("stackexchange"), stream, where, source, accounts.append))
-    assert accounts[0].balance() == 0
-    assert "unclaimed_bytes" not in {item.reason for item in items if isinstance(item, Removal)}
-    return [i for i in items if isinstance(i, RawDocument)], [i for i in items if isinstance(i, Removal)]
+    documents, rows = split(read_as("stackexchange", data, "oil.stackexchange.com/Posts.xml", **settings))
+    assert "unclaimed_bytes" not in {row.reason for row in rows}
+    return documents, rows
 
 
 def test_question_has_its_answers_by_votes_and_the_date_of_the_newest() -> None:
@@ -113,18 +104,13 @@ def test_dumps_of_two_sites(real_data: Callable[[str], Path]) -> None:
     source = SourceConfig(
         name="N", dataset="D", format="stackexchange", paths=(archive.name,), members=("*/Posts.xml",)
     )
-    [file] = list_inputs(source, str(archive.parent))
-    items = list(read_file(file, source))
-    documents = [item for item in items if isinstance(item, RawDocument)]
+    documents, rows, _ = read_folder(source, archive.parent)
+    lost = Counter(row.reason for row in rows)
     names = ["history.meta.stackexchange/Posts.xml", "matheducators.stackexchange/Posts.xml"]
     unpack = ["tar", "-I", "zstd", "-xOf", str(archive), *names]
     whole = subprocess.run(unpack, check=True, capture_output=True).stdout.decode()
     kinds = Counter(re.findall(r'<row [^>]*?PostTypeId="(\d+)"', whole))
     answers = [score for document in documents for score in document.meta["answer_scores"]]
-    assert len(documents) == kinds["1"] and len(answers) + _count(items, "no_question") == kinds["2"]
-    assert _count(items, "other_post") == kinds.total() - kinds["1"] - kinds["2"]
+    assert len(documents) == kinds["1"] and len(answers) + lost["no_question"] == kinds["2"]
+    assert lost["other_post"] == kinds.total() - kinds["1"] - kinds["2"]
     assert all(d.meta["answer_scores"] == sorted(d.meta["answer_scores"], reverse=True) for d in documents)
-
-
-def _count(items: list[RawDocument | Removal], reason: str) -> int:
-    return sum(isinstance(item, Removal) and item.reason == reason for item in items)

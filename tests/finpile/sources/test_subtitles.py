@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from finpile.config import SourceConfig
 from finpile.documents.document import RawDocument
 from finpile.documents.ledger import Removal
-from finpile.plugins.format import FORMATS
-from finpile.sources import list_inputs, read_file, read_stream
+from tests.support.reading import read_as, read_folder
 
 SRT = """1
 00:00:00,100 --> 00:00:04,640
@@ -50,9 +47,7 @@ Bye.
 
 
 def read(data: str | bytes) -> list[RawDocument | Removal]:
-    source = SourceConfig(name="N", dataset="D", format="subtitles", paths=("*",))
-    stream: Any = io.BytesIO(data.encode() if isinstance(data, str) else data)
-    return list(read_stream(FORMATS.get("subtitles"), stream, "a.srt", source))
+    return read_as("subtitles", data, "a.srt")
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
@@ -80,10 +75,9 @@ def test_file_without_text_of_cues_is_a_row(data: str | bytes, reason: str) -> N
 def test_captions_of_a_channel(real_data: Callable[[str], Path]) -> None:
     archive = real_data("youtube_subtitles") / "3b1b_captions_srt.tar.zst"
     source = SourceConfig(name="N", dataset="D", format="subtitles", paths=(archive.name,), members=("*.srt",))
-    [file] = list_inputs(source, str(archive.parent))
-    documents = list(read_file(file, source))
+    documents, rows, _ = read_folder(source, archive.parent)
     whole = subprocess.run(["tar", "-I", "zstd", "-xOf", str(archive)], check=True, capture_output=True).stdout
-    assert len(documents) == 559
-    cues = sum(document.meta["cues"] for document in documents if isinstance(document, RawDocument))
+    assert len(documents) + len(rows) == 559
+    cues = sum(document.meta["cues"] for document in documents)
     assert cues == sum(b" --> " in line for line in whole.splitlines())
-    assert not any(" --> " in document.text for document in documents if isinstance(document, RawDocument))
+    assert not any(" --> " in document.text for document in documents)

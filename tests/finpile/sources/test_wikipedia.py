@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import bz2
-import io
 import random
 import re
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,9 +16,9 @@ from finpile.config import SourceConfig
 from finpile.config.limits import LimitsConfig
 from finpile.documents.document import RawDocument
 from finpile.documents.ledger import Removal
-from finpile.sources import Account, list_inputs, read_file, read_stream
-from finpile.sources.formats.wikipedia import format as wikipedia
+from finpile.sources import list_inputs, read_file
 from finpile.sources.formats.wikipedia.wikitext import to_text
+from tests.support.reading import Items, read_folder, read_input, split
 
 SOURCE = SourceConfig(name="Wikipedia", dataset="Wikipedia", format="wikipedia", paths=("*",))
 HEAD = (
@@ -40,10 +38,8 @@ def page(text: str, title: str = "Öl &amp; Gas", space: int = 0, more: str = ""
     )
 
 
-def read(*pages: str, head: str = HEAD, tail: str = TAIL) -> tuple[list[RawDocument], list[Removal]]:
-    stream: Any = io.BytesIO((head + "".join(pages) + tail).encode())
-    items = list(read_stream(wikipedia.FORMAT, stream, "a.xml", SOURCE))
-    return [i for i in items if isinstance(i, RawDocument)], [i for i in items if isinstance(i, Removal)]
+def read(*pages: str, head: str = HEAD, tail: str = TAIL) -> Items:
+    return split(read_input(SOURCE, head + "".join(pages) + tail, "a.xml"))
 
 
 def test_a_page_is_a_document_with_the_date_of_its_revision() -> None:
@@ -186,21 +182,19 @@ def test_any_text_of_marks_is_read() -> None:
 # --- real dumps
 
 
-def read_all(folder: Path, pattern: str) -> tuple[list[RawDocument], Counter[str], list[Account]]:
+def read_all(folder: Path, pattern: str) -> tuple[list[RawDocument], Counter[str]]:
     source = SourceConfig(name="Wikipedia", dataset="Wikipedia", format="wikipedia", paths=(pattern,))
-    accounts: list[Account] = []
-    items = [item for file in list_inputs(source, str(folder)) for item in read_file(file, source, accounts.append)]
-    rows = Counter(item.reason for item in items if isinstance(item, Removal))
-    return [item for item in items if isinstance(item, RawDocument)], rows, accounts
+    documents, rows, _ = read_folder(source, folder)
+    return documents, Counter(row.reason for row in rows)
 
 
 def test_pages_of_a_dump_are_documents_or_rows(real_data: Callable[[str], Path]) -> None:
     folder = real_data("wikipedia")
-    documents, rows, [account] = read_all(folder, "enwiki*.bz2")
+    documents, rows = read_all(folder, "enwiki*.bz2")
     [file] = folder.glob("enwiki*.bz2")
     dump = bz2.decompress(file.read_bytes())
     assert len(documents) + rows.total() == dump.count(b"<page>") == 206
-    assert rows == {"redirect": 99, "other_namespace": 1} and account.balance() == 0
+    assert rows == {"redirect": 99, "other_namespace": 1}
     text = "\n".join(document.text for document in documents)
     marks = re.findall(r"\{\{|\}\}|\[\[|\]\]|\{\||\|\}|<ref|'''|^=+.*=+$", text, re.MULTILINE)
     assert 1000 * len(marks) / len(text) < 0.02
@@ -209,5 +203,5 @@ def test_pages_of_a_dump_are_documents_or_rows(real_data: Callable[[str], Path])
 
 def test_dump_that_is_not_utf8_is_a_row(real_data: Callable[[str], Path]) -> None:
     """The file is UTF-16; dumps of MediaWiki are UTF-8."""
-    documents, rows, _ = read_all(real_data("wikipedia"), "bgwiki*.bz2")
+    documents, rows = read_all(real_data("wikipedia"), "bgwiki*.bz2")
     assert (documents, rows) == ([], {"no_record": 1})

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import io
 import re
 import subprocess
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from finpile.config import SourceConfig
 from finpile.documents.document import RawDocument
-from finpile.documents.ledger import Removal
-from finpile.plugins.format import FORMATS
-from finpile.sources import Account, list_inputs, read_file, read_stream
 from finpile.sources.readers.xml_text import MAX_DEPTH, Rules, XmlError, paragraphs, parse_xml
+from tests.support.reading import Items, read_as, read_folder, split
 
 ARTICLE = """<?xml version="1.0"?>
 <!DOCTYPE article PUBLIC "-//NLM//DTD JATS//EN" "JATS-journalpublishing1.dtd">
@@ -48,11 +44,8 @@ DEBATE = """<TEI xmlns="http://www.tei-c.org/ns/1.0" xml:lang="en"><teiHeader><f
 <vocal><desc>laughs</desc></vocal><seg>We begin.</seg></u></div></body></text></TEI>"""
 
 
-def read(name: str, data: str | bytes) -> tuple[list[RawDocument], list[Removal]]:
-    source = SourceConfig(name="N", dataset="D", format=name, paths=("*",))
-    stream: Any = io.BytesIO(data.encode() if isinstance(data, str) else data)
-    items = list(read_stream(FORMATS.get(name), stream, "a.xml", source))
-    return [i for i in items if isinstance(i, RawDocument)], [i for i in items if isinstance(i, Removal)]
+def read(name: str, data: str | bytes) -> Items:
+    return split(read_as(name, data, "a.xml"))
 
 
 def test_article_has_title_abstract_body_and_its_earliest_date() -> None:
@@ -127,13 +120,10 @@ def test_paragraphs_have_the_text_of_all_elements_that_are_not_skipped() -> None
 # --- real files
 
 
-def read_all(folder: Path, name: str, path: str) -> tuple[list[RawDocument], Counter[str], list[Account]]:
+def read_all(folder: Path, name: str, path: str) -> tuple[list[RawDocument], Counter[str]]:
     source = SourceConfig(name="N", dataset="D", format=name, paths=(path,), members=("*xml",))
-    accounts: list[Account] = []
-    items = [item for file in list_inputs(source, str(folder)) for item in read_file(file, source, accounts.append)]
-    rows = Counter(item.reason for item in items if isinstance(item, Removal))
-    assert all(account.balance() == 0 for account in accounts)
-    return [item for item in items if isinstance(item, RawDocument)], rows, accounts
+    documents, rows, _ = read_folder(source, folder)
+    return documents, Counter(row.reason for row in rows)
 
 
 def unpacked(archive: Path) -> bytes:
@@ -142,7 +132,7 @@ def unpacked(archive: Path) -> bytes:
 
 def test_articles_of_pubmed_central(real_data: Callable[[str], Path]) -> None:
     folder = real_data("pubmed_central")
-    documents, rows, _ = read_all(folder, "jats", "pmc_nxml_samples.tar.zst")
+    documents, rows = read_all(folder, "jats", "pmc_nxml_samples.tar.zst")
     assert (len(documents), rows) == (8, {"no_record": 1})  # one file is a PubMed record, with no article
     assert all(document.timestamp and document.title for document in documents)
 
@@ -150,7 +140,7 @@ def test_articles_of_pubmed_central(real_data: Callable[[str], Path]) -> None:
 @pytest.mark.slow
 def test_articles_of_plos(real_data: Callable[[str], Path]) -> None:
     archive = real_data("pubmed_central") / "plos_jats_xml.tar.zst"
-    documents, rows, _ = read_all(archive.parent, "jats", archive.name)
+    documents, rows = read_all(archive.parent, "jats", archive.name)
     listed = subprocess.run(["tar", "-I", "zstd", "-tf", str(archive)], check=True, capture_output=True, text=True)
     assert len(documents) + rows.total() == sum(line.endswith(".xml") for line in listed.stdout.splitlines())
     assert len(documents) > 100
@@ -159,14 +149,14 @@ def test_articles_of_plos(real_data: Callable[[str], Path]) -> None:
 @pytest.mark.slow
 def test_patents_of_the_office(real_data: Callable[[str], Path]) -> None:
     archive = real_data("uspto") / "uspto_grant_xml.tar.zst"
-    documents, rows, _ = read_all(archive.parent, "uspto", archive.name)
+    documents, rows = read_all(archive.parent, "uspto", archive.name)
     declarations = len(re.findall(rb"<\?xml\s", unpacked(archive)))
     assert len(documents) + rows.total() - rows["no_record"] - rows["empty_file"] == declarations
     assert len(documents) > 250
 
 
 def test_debates_of_parlamint(real_data: Callable[[str], Path]) -> None:
-    documents, rows, _ = read_all(real_data("europarl"), "tei", "parlamint_tei.tar.zst")
+    documents, rows = read_all(real_data("europarl"), "tei", "parlamint_tei.tar.zst")
     assert (len(documents), rows) == (7, {})
     assert all(document.timestamp and document.timestamp.year == 2015 for document in documents)
 
