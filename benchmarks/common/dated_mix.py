@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from benchmarks.common.mix import members_of, read_mix
-from benchmarks.common.pinned_corpus import ARCHIVES
+from benchmarks.common.mix import read_mix
+from benchmarks.common.pinned_corpus import ARCHIVES, members_of
 
 _STORY = re.compile(r"<REUTERS (?P<head>[^>]*)>(?P<content>.*?)</REUTERS>", re.DOTALL)
 _MOMENT = re.compile(r"<DATE>\s*(\d{1,2}-[A-Z]{3}-\d{4} \d\d:\d\d:\d\d)")

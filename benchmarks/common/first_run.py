@@ -17,7 +17,6 @@ from __future__ import annotations
 import argparse
 import ctypes
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -27,9 +26,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
-
 from benchmarks.common.checkouts import FINPILE, environment_of
+from benchmarks.common.measure import children_cpu_seconds, tree_memory_bytes
 from benchmarks.common.report import RESULTS, ROOT, Report, table
 
 _CONFIG = "pipelines/configs/sample.yaml"
@@ -79,11 +77,11 @@ def _build(checkout: Path, workers: int, cache: Path, out: Path) -> Cost:
     build = ["build", str(_CONFIG), "-o", str(out), "--workers", str(workers)]
     command = [sys.executable, "-P", "-c", FINPILE, *build]
     environment = {**environment_of(checkout), "NUMBA_CACHE_DIR": str(cache)}
-    before, began = _children_cpu_seconds(), time.monotonic()
+    before, began = children_cpu_seconds(), time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment, cwd=checkout)
     peak_pss = peak_rss = 0
     while process.poll() is None:
-        pss, rss = _memory(process.pid)
+        rss, pss = tree_memory_bytes(process.pid)
         peak_pss, peak_rss = max(peak_pss, pss), max(peak_rss, rss)
         time.sleep(_SAMPLE_SECONDS)
     wall = time.monotonic() - began
@@ -92,7 +90,7 @@ def _build(checkout: Path, workers: int, cache: Path, out: Path) -> Cost:
     _reap_orphans()
     return Cost(
         wall_seconds=wall,
-        cpu_seconds=_children_cpu_seconds() - before,
+        cpu_seconds=children_cpu_seconds() - before,
         peak_pss_mb=peak_pss / 1e6,
         peak_rss_mb=peak_rss / 1e6,
     )
@@ -110,29 +108,6 @@ def _reap_orphans() -> None:
             os.waitpid(-1, 0)
         except ChildProcessError:
             return
-
-
-def _children_cpu_seconds() -> float:
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
-
-
-def _memory(pid: int) -> tuple[int, int]:
-    """PSS and RSS in bytes, summed over the process and its descendants."""
-    pss = rss = 0
-    try:
-        root = psutil.Process(pid)
-        processes = [root, *root.children(recursive=True)]
-    except psutil.Error:
-        return 0, 0
-    for process in processes:
-        try:
-            rollup = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
-        except OSError:  # it has ended
-            continue
-        kilobytes = {line.split(":")[0]: int(line.split()[1]) for line in rollup.splitlines()[1:]}
-        pss, rss = pss + (kilobytes["Pss"] << 10), rss + (kilobytes["Rss"] << 10)
-    return pss, rss
 
 
 def _report(folder: Path, costs: dict[tuple[str, str, int], list[Cost]], rounds: int) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -212,6 +213,22 @@ class _Tree:
             return int(process.memory_full_info().pss)
         except psutil.Error:
             return 0
+
+
+def children_cpu_seconds() -> float:
+    """User and system time of the processes that this one has waited for."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def tree_memory_bytes(pid: int) -> tuple[int, int]:
+    """Of a process and those that it started: resident, and proportional set size; 0 if one has just ended."""
+    try:
+        root = psutil.Process(pid)
+        found = [process.memory_full_info() for process in (root, *root.children(recursive=True))]
+    except psutil.Error:
+        return 0, 0
+    return sum(one.rss for one in found), sum(one.pss for one in found)
 
 
 def last_line(output: str) -> str:

@@ -7,11 +7,8 @@ are replaced. A document's id is its domain and its number in the archive, membe
 
 from __future__ import annotations
 
-import gzip
-import io
 import json
 import re
-import tarfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 import zstandard
 
-from benchmarks.common.pinned_corpus import ARCHIVES, Corpus, limited
+from benchmarks.common.pinned_corpus import ARCHIVES, Corpus, check_archives, limited, members_of
 
 _BODY = re.compile(r"<BODY>(.*?)</BODY>", re.DOTALL)
 _ENTITIES = (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))
@@ -44,9 +41,7 @@ def read_mix(data: Path) -> Mix:
     Raises:
         SystemExit: an archive is not there.
     """
-    missing = [name for name in ARCHIVES.values() if not (data / name).is_file()]
-    if missing:
-        raise SystemExit(f"{data} lacks {', '.join(missing)}: expected a folder with the archives of the pinned corpus")
+    check_archives(data)
     documents = [
         (f"{domain}-{number:05}", text)
         for domain, name in ARCHIVES.items()
@@ -87,20 +82,6 @@ def _documents(domain: str, archive: Path) -> Iterator[str]:
                 yield from map(_resolved, _BODY.findall(text))
         elif text.strip() and (domain != "TeX" or name.endswith(".tex")):
             yield text
-
-
-def members_of(archive: Path) -> Iterator[tuple[str, bytes]]:
-    """Names and contents of the files of a packed tar archive, in the order of their names."""
-    packed = archive.read_bytes()
-    if archive.suffix == ".gz":
-        unpacked = gzip.decompress(packed)
-    else:
-        unpacked = zstandard.ZstdDecompressor().stream_reader(io.BytesIO(packed), read_across_frames=True).read()
-    with tarfile.open(fileobj=io.BytesIO(unpacked)) as tar:
-        for member in sorted(tar.getmembers(), key=lambda member: member.name):
-            file = tar.extractfile(member)
-            if file is not None:
-                yield member.name, file.read()
 
 
 def _resolved(text: str) -> str:

@@ -42,10 +42,15 @@ def read_corpus(data: Path) -> Corpus:
     Raises:
         SystemExit: an archive is not there.
     """
+    check_archives(data)
+    return {domain: pa.array(_documents(data / name), pa.large_binary()) for domain, name in ARCHIVES.items()}
+
+
+def check_archives(data: Path) -> None:
+    """Raises: SystemExit if an archive is not there."""
     missing = [name for name in ARCHIVES.values() if not (data / name).is_file()]
     if missing:
         raise SystemExit(f"{data} lacks {', '.join(missing)}: expected a folder with the archives of the pinned corpus")
-    return {domain: pa.array(_documents(data / name), pa.large_binary()) for domain, name in ARCHIVES.items()}
 
 
 def split(corpus: Corpus) -> tuple[Corpus, Corpus]:
@@ -78,23 +83,22 @@ def together(corpus: Corpus) -> pa.Array:
 
 
 def _documents(archive: Path) -> Iterator[bytes]:
-    for name, content in _members(archive):
+    for name, content in members_of(archive):
         yield from filter(None, _STORY.split(content)) if name.endswith(".sgm") else [content]
 
 
-def _members(archive: Path) -> Iterator[tuple[str, bytes]]:
-    with tarfile.open(fileobj=io.BytesIO(_unpacked(archive))) as tar:
+def members_of(archive: Path) -> Iterator[tuple[str, bytes]]:
+    """Names and contents of the files of a packed tar archive, in the order of their names."""
+    packed = archive.read_bytes()
+    if archive.suffix == ".gz":
+        unpacked = gzip.decompress(packed)
+    else:
+        unpacked = zstandard.ZstdDecompressor().stream_reader(io.BytesIO(packed), read_across_frames=True).read()
+    with tarfile.open(fileobj=io.BytesIO(unpacked)) as tar:
         for member in sorted(tar.getmembers(), key=lambda member: member.name):
             file = tar.extractfile(member)
             if file is not None:
                 yield member.name, file.read()
-
-
-def _unpacked(archive: Path) -> bytes:
-    with archive.open("rb") as file:
-        if archive.suffix == ".gz":
-            return gzip.decompress(file.read())
-        return zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True).read()
 
 
 def _choose(corpus: Corpus, rule: Callable[[np.ndarray], np.ndarray]) -> Corpus:

@@ -13,7 +13,6 @@ processes, looked at every 40 ms. On a busy machine, compare CPU seconds and rat
 from __future__ import annotations
 
 import argparse
-import resource
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -22,7 +21,7 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.common.checkouts import environment_of
-from benchmarks.common.measure import run_tree
+from benchmarks.common.measure import children_cpu_seconds, run_tree
 from benchmarks.common.mix import read_mix, write_jsonl
 from benchmarks.common.report import RESULTS, Report, table
 
@@ -85,19 +84,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _run(checkout: Path, arguments: Sequence[object], log: Path) -> Cost:
     """Raises: PeerFailedError if the run fails."""
     command = [sys.executable, "-c", _PROGRAM, "dedup", *map(str, arguments)]
-    before = _children_cpu_seconds()
+    before = children_cpu_seconds()
     seen = run_tree(command, log, env=environment_of(checkout), look_seconds=_LOOK_SECONDS)
     return Cost(
         num_pipelines=int(log.read_text().split()[-1]),
         wall_seconds=seen.wall_seconds,
-        cpu_seconds=_children_cpu_seconds() - before,
+        cpu_seconds=children_cpu_seconds() - before,
         peak_mib=seen.peak_mib,
     )
-
-
-def _children_cpu_seconds() -> float:
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
 
 
 def _report(folder: Path, costs: dict[tuple[str, str], list[Cost]], runs: str) -> None:

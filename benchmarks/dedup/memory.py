@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -24,9 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-import psutil
-
 from benchmarks.common.checkouts import FINPILE, environment_of
+from benchmarks.common.measure import children_cpu_seconds, tree_memory_bytes
 from benchmarks.common.mix import read_mix, write_jsonl
 from benchmarks.common.report import RESULTS, Report, say, table
 
@@ -72,33 +70,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _run(checkout: Path, arguments: Sequence[object], log: Path) -> Cost:
     """Raises: SystemExit if the run fails."""
-    before, resident, proportional = _children_cpu_seconds(), 0, 0
+    before, resident, proportional = children_cpu_seconds(), 0, 0
     with log.open("w") as output:
         command = [sys.executable, "-c", FINPILE, *map(str, arguments)]
         process = subprocess.Popen(command, stdout=output, stderr=output, env=environment_of(checkout), cwd=checkout)
         while process.poll() is None:
-            found = _memory(process.pid)
+            found = tree_memory_bytes(process.pid)
             resident, proportional = max(resident, found[0]), max(proportional, found[1])
             time.sleep(_LOOK_SECONDS)
     if process.returncode:
         raise SystemExit(log.read_text())
-    cpu = _children_cpu_seconds() - before
+    cpu = children_cpu_seconds() - before
     return Cost(cpu_seconds=cpu, resident_mib=resident / 2**20, proportional_mib=proportional / 2**20)
-
-
-def _memory(pid: int) -> tuple[int, int]:
-    """Bytes of a process and those that it started: resident, and proportional set size; 0 if one has just ended."""
-    try:
-        root = psutil.Process(pid)
-        found = [process.memory_full_info() for process in (root, *root.children(recursive=True))]
-    except psutil.Error:
-        return 0, 0
-    return sum(one.rss for one in found), sum(one.pss for one in found)
-
-
-def _children_cpu_seconds() -> float:
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
 
 
 def _report(options: argparse.Namespace, costs: dict[tuple[str, str], list[Cost]], name: str, size_bytes: int) -> None:

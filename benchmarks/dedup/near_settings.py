@@ -21,7 +21,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.common.mix import members_of, read_mix
+from benchmarks.common.mix import read_mix
+from benchmarks.common.pinned_corpus import members_of
 from benchmarks.common.report import RESULTS, Report, say, table
 from benchmarks.dedup.near_truth import near_pairs
 from finpile.config import NearConfig

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -36,6 +35,7 @@ import pyarrow.dataset as ds
 
 from benchmarks.common.dated_filings import read_dated_filings
 from benchmarks.common.dated_mix import read_dated_mix
+from benchmarks.common.measure import children_cpu_seconds
 from benchmarks.common.report import RESULTS, Report, say, table
 from finpile.dedup import deduplicate
 from finpile.dedup.order import Order, ends
@@ -125,19 +125,14 @@ def _write(documents: pa.Table, folder: Path) -> list[Path]:
 def _run(inputs: Sequence[Path], out: Path, order: Order, workers: int) -> Run:
     """Raises: CalledProcessError if the run fails."""
     command = [sys.executable, "-m", "finpile_cli", "dedup", *map(str, inputs), "-o", str(out), "--order", order]
-    before, began = _children_cpu_seconds(), time.monotonic()
+    before, began = children_cpu_seconds(), time.monotonic()
     subprocess.run(
         [*command, "--substring-min-length", str(_MIN_LENGTH), "--workers", str(workers)],
         check=True,
         capture_output=True,
     )
-    wall, cpu = time.monotonic() - began, _children_cpu_seconds() - before
+    wall, cpu = time.monotonic() - began, children_cpu_seconds() - before
     return Run(wall_seconds=wall, cpu_seconds=cpu, removed=_removed(out))
-
-
-def _children_cpu_seconds() -> float:
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
 
 
 def _removed(out: Path) -> Counter[str]:

@@ -22,7 +22,6 @@ import json
 import math
 import os
 import platform
-import resource
 import subprocess
 import sys
 import tempfile
@@ -40,6 +39,7 @@ from finpile_pipelines.plan.measurement import factors_of, measure_machine
 from finpile_tokenizer import UnigramTokenizer, UnigramTrainer, count_pretokens, merge, prune_to
 from scipy.optimize import lsq_linear
 
+from benchmarks.common.measure import children_cpu_seconds
 from benchmarks.common.mix import Mix, read_mix, sample, write_jsonl
 from benchmarks.common.report import ROOT, cpu_model
 from benchmarks.scale.corpus import write_corpus
@@ -395,16 +395,11 @@ def measure_start(data: Path, folder: Path) -> dict[str, Any]:
     command = [sys.executable, "-m", "finpile_cli", "build", str(config), "-o", str(out), "--fresh", "--workers", "1"]
     times = []
     for _ in range(2):
-        before = _children_cpu_seconds()
+        before = children_cpu_seconds()
         subprocess.run(command, check=True, capture_output=True)
         manifest = json.loads((out / "manifest.json").read_text())
-        times.append(_children_cpu_seconds() - before - sum(stage["cpu_seconds"] for stage in manifest["stages"]))
+        times.append(children_cpu_seconds() - before - sum(stage["cpu_seconds"] for stage in manifest["stages"]))
     return {"start_seconds": round(min(times), 2)}
-
-
-def _children_cpu_seconds() -> float:
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
 
 
 _PARTS = {
