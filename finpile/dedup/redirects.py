@@ -6,10 +6,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-#: How often a removal can be redirected: after `exact`, the stages near, substring and overlap remove duplicates.
-MOST_REDIRECTS = 3
-
-
 _KEPT_COPY = re.compile(r"; its kept copy ([0-9a-f]+) was removed by the stage ")
 
 

@@ -127,11 +127,11 @@ class Condition:
         return {**_EQUAL, **_ORDER}[self.sign](text[: len(asked)], asked)
 
 
-def check_columns(conditions: Iterable[Condition], known: Collection[str], what: str = "--where") -> None:
+def check_columns(conditions: Iterable[Condition], known: Collection[str]) -> None:
     """Raises: ConfigError for a condition on a column that is not known; with `meta`, any `meta.KEY` is."""
     for condition in conditions:
         if condition.stored not in known:
-            raise ConfigError(f"{what}: {condition.column!r} is not known{nearest(condition.column, known)}")
+            raise ConfigError(f"--where: {condition.column!r} is not known{nearest(condition.column, known)}")
 
 
 def _is_moment(text: str) -> bool:

@@ -37,7 +37,6 @@ Source = tuple[str, str]
 #: Bytes of decoded texts in memory.
 _PART_BYTES = 64 << 20
 _EPOCH_YEAR = 1970
-_DAY_SECONDS = 86_400
 #: Bins of lengths per doubling.
 BINS_PER_DOUBLING = 2
 

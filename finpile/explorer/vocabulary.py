@@ -71,10 +71,7 @@ def _counts(layout: Layout, size: int, advance: Advance) -> tuple[list[Row], npt
     The source of a token is that of its document's file, which the index of the shard has.
     """
     folder = storage.join(layout.tokens, "split=train")
-    try:
-        if not any(name.endswith(SHARD_SUFFIX) for name in storage.list_files(folder)):
-            return [], np.zeros((0, size), np.int64)
-    except FileNotFoundError:
+    if not any(name.endswith(SHARD_SUFFIX) for name in storage.list_files(folder)):
         return [], np.zeros((0, size), np.int64)
     store = TokenStore.open(folder)
     counts: dict[Row, npt.NDArray[np.int64]] = {}

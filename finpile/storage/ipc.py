@@ -10,14 +10,12 @@ from finpile.storage import files
 from finpile.storage.files import File, Source, opened
 
 
-def write_ipc(
-    file: File, schema: pa.Schema, batches: Iterable[pa.RecordBatch], *, compress: bool = True, durable: bool = True
-) -> int:
+def write_ipc(file: File, schema: pa.Schema, batches: Iterable[pa.RecordBatch], *, compress: bool = True) -> int:
     """Writes one Arrow IPC file; returns its rows. Uncompressed files can be memory-mapped."""
     options = pa.ipc.IpcWriteOptions(compression="lz4" if compress else None)  # fast: these files are short-lived
     num_rows = 0
     with (
-        files.write_atomically(file, durable=durable) as stream,
+        files.write_atomically(file) as stream,
         pa.ipc.new_file(stream, schema, options=options) as writer,
     ):
         for batch in batches:

@@ -232,7 +232,7 @@ def read_parquet_footer(source: Source) -> tuple[pq.FileMetaData, int]:
         return metadata, stream.seek(0, io.SEEK_END)
 
 
-def read_parquet_rows(source: Source, rows: Iterable[int], columns: list[str] | None = None) -> pa.Table:
+def read_parquet_rows(source: Source, rows: Iterable[int]) -> pa.Table:
     """Rows of a file, in ascending order, each once; only the row groups that have them are read.
 
     Raises: IndexError if there is no such row.
@@ -246,7 +246,7 @@ def read_parquet_rows(source: Source, rows: Iterable[int], columns: list[str] | 
         for group in range(file.num_row_groups):
             end = first + file.metadata.row_group(group).num_rows
             if here := [row - first for row in wanted if first <= row < end]:
-                parts.append(file.read_row_group(group, columns=columns, use_threads=False).take(here))
+                parts.append(file.read_row_group(group, use_threads=False).take(here))
             first = end
         return pa.concat_tables(parts) if parts else file.schema_arrow.empty_table()
 

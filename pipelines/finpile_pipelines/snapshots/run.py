@@ -69,14 +69,13 @@ class SnapshotRun:
         *,
         sizes: Sizes,
         listen: Listener,
-        has_tokens: bool = True,
     ) -> None:
         """`takedowns` are those of this snapshot, which are `selection`, and of earlier ones (`TAKEDOWN_SCHEMA`)."""
         self._config = config
         self._base = base
         self._engine = engine
         self._takedowns = takedowns
-        self._has_tokens = has_tokens and tokens.why_not(base) is None
+        self._has_tokens = tokens.why_not(base) is None
         self._selection = selection or Selection()
         self._sizes = sizes
         self._listen = listen

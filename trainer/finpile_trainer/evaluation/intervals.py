@@ -46,14 +46,12 @@ def of_mean(counts: Sequence[tuple[int, int]]) -> Interval:
     return max(0.0, mean - half), min(1.0, mean + half)
 
 
-def bootstrap(score_of: Callable[[npt.NDArray[np.int64]], float], size: int, seed: int = 0) -> Interval:
+def bootstrap(score_of: Callable[[npt.NDArray[np.int64]], float], size: int) -> Interval:
     """The interval of a score of `size` examples: of the scores of as many, drawn with replacement, the middle 95%."""
     from scipy.stats import bootstrap as resample
 
     examples = np.arange(size)
     if size < 2:  # no draw differs
         return score_of(examples), score_of(examples)
-    found = resample(
-        (examples,), score_of, n_resamples=NUM_RESAMPLINGS, vectorized=False, method="percentile", rng=seed
-    )
+    found = resample((examples,), score_of, n_resamples=NUM_RESAMPLINGS, vectorized=False, method="percentile", rng=0)
     return float(found.confidence_interval.low), float(found.confidence_interval.high)
