@@ -36,11 +36,7 @@ def papers(layout: Layout, manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 def _tables(layout: Layout) -> list[dict[str, Any]]:
     """The tables in OUT/reports, Tables 1 to 3 first."""
-    try:
-        names = storage.list_folder(layout.reports)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    files = [name for name in names if name.endswith(".json") and name != "statistics.json"]
+    files = [name for name in storage.names_in(layout.reports) if name.endswith(".json") and name != "statistics.json"]
     found = [storage.read_json(storage.join(layout.reports, name)) for name in files]
     ordered = sorted(found, key=lambda table: (not table["name"].startswith("table"), table["name"]))
     keys = ("name", "title", "caption", "columns", "footnotes")

@@ -41,11 +41,7 @@ def number_of(manifest: Mapping[str, Any]) -> int:
 
 def numbers(layout: Layout) -> list[int]:
     """The numbers of the snapshots of OUT, ascending; none for a build without any."""
-    try:
-        names = storage.list_folder(layout.snapshots)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    found = (name.removesuffix(".json") for name in names if name.endswith(".json"))
+    found = (name.removesuffix(".json") for name in storage.names_in(layout.snapshots) if name.endswith(".json"))
     return sorted(int(name) for name in found if name.isdigit())
 
 

@@ -102,6 +102,14 @@ def list_folder(url: str) -> list[str]:
     return sorted(name for name in names if not name.endswith(TEMPORARY))
 
 
+def names_in(url: str) -> list[str]:
+    """The same; none if there is no such folder."""
+    try:
+        return list_folder(url)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
 def remove_tree(url: str) -> None:
     """Removes a folder and its content; no error if it does not exist."""
     check_write()

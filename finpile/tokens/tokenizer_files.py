@@ -86,10 +86,7 @@ def local_tokenizer(url: str | Path) -> Iterator[Path]:
 def _copy(url: str, folder: str) -> Path:
     """Copies a tokenizer to the path below `folder` that it has in its store."""
     parent, _, file = url.rpartition("/") if url.endswith((*_READ, ".json")) else (url, "", "")
-    try:
-        names = storage.list_folder(parent)
-    except FileNotFoundError:
-        names = []
+    names = storage.names_in(parent)
     found = [name for name in names if name.endswith(_READ) or name == file]
     if not found and _FOLDER in names:
         return _copy(storage.join(url, _FOLDER), folder)

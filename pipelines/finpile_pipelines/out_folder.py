@@ -59,7 +59,7 @@ def check_takedowns(layout: Layout, saved: str | None) -> None:
     Raises: ConfigError without such a file, if documents were taken down: a fresh build brings them back;
     IntegrityError if the manifest or the list is damaged.
     """
-    if not _has_lists(layout):
+    if not any(name.endswith(LIST_SUFFIX) for name in storage.names_in(layout.snapshots)):
         return  # nothing was taken down, or the lists were saved by the run that is continued
     try:
         manifest = storage.read_json(layout.manifest)
@@ -77,14 +77,6 @@ def check_takedowns(layout: Layout, saved: str | None) -> None:
             f"ids, and after the build `finpile remove {layout.root} --documents-from FILE --why TEXT`"
         )
     storage.write_bytes(saved, "".join(f"{name}\n" for name in takedowns["id"].to_pylist()).encode())
-
-
-def _has_lists(layout: Layout) -> bool:
-    """Whether there are lists of documents that were taken down."""
-    try:
-        return any(name.endswith(LIST_SUFFIX) for name in storage.list_folder(layout.snapshots))
-    except (FileNotFoundError, NotADirectoryError):
-        return False
 
 
 def forget_stages(layout: Layout) -> None:

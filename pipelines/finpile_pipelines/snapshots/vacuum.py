@@ -147,7 +147,7 @@ def _has_tokens(manifest: Mapping[str, Any]) -> bool:
 def _unread(layout: Layout, current: int) -> list[str]:
     """Files of `.work` that no later snapshot reads, relative to OUT; those of a snapshot that was begun included."""
     found: list[str] = []
-    for number in (BUILD, *map(int, _listed(layout.snapshots_work))):
+    for number in (BUILD, *map(int, storage.names_in(layout.snapshots_work))):
         work, prefix = layout.snapshot_work(number), f".work/snapshots/{number:06d}/" if number else ""
         if number > current:
             found += [f"{prefix}{path}" for path in storage.list_files(work.root)]
@@ -169,13 +169,6 @@ def _read_later(folder: WorkFolder, stage: str, is_current: bool) -> tuple[str, 
         return ()
     run = stage_record.run_name(record.fingerprint)
     return (*(f"{run}/{name}" for name in _READ_LATER.get(stage, ("",))), *_RECORDS)
-
-
-def _listed(url: str) -> list[str]:
-    try:
-        return storage.list_folder(url)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
 
 
 def _shards_with(layout: Layout, manifest: Mapping[str, Any], takedowns: pa.Table) -> list[tuple[ShardRef, _I32]]:

@@ -38,10 +38,7 @@ def list_files(path: str) -> list[str]:
     """The files of a list. Raises: ConfigError if there are none."""
     if storage.is_file(path):
         return [path]
-    try:
-        names = storage.list_folder(path)
-    except (FileNotFoundError, NotADirectoryError):
-        names = []
+    names = storage.names_in(path)
     found = [storage.join(path, name) for name in FOLDER_FILES if name in names]
     if not found:
         raise ConfigError(
