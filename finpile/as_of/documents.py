@@ -14,12 +14,13 @@ from finpile.as_of.counts import Ledger, Texts, stage_counts
 from finpile.as_of.cut import Cut, ends_of
 from finpile.counts.published import count_documents, count_ledger
 from finpile.dedup.order import UNDATED
+from finpile.documents.document import with_column
 from finpile.documents.ledger import PUBLISHED_LEDGER_SCHEMA
 from finpile.errors import InputError, IntegrityError
 from finpile.output.layout import Layout, read_published
 from finpile.output.published_files import PublishedFile, PublishedFiles
 from finpile.output.stage_record import file_record
-from finpile.output.takedowns import TAKEDOWN, TAKEDOWN_SCHEMA, list_path, read_takedowns
+from finpile.output.takedowns import TAKEDOWN, list_path, read_takedowns
 from finpile.plugins import stages
 
 
@@ -117,9 +118,7 @@ def takedowns_of_day(source: Layout, manifest: Mapping[str, Any], cut: Cut) -> p
     listed = read_takedowns(source, manifest)
     listed = listed.filter(pa.array(cut.has(listed["timestamp"])))
     for name, value in (("snapshot", 0), ("shard", -1), ("row", -1)):
-        place = TAKEDOWN_SCHEMA.get_field_index(name)
-        column = pa.repeat(pa.scalar(value, pa.int32()), listed.num_rows)
-        listed = listed.set_column(place, TAKEDOWN_SCHEMA.field(name), column)
+        listed = with_column(listed, name, pa.repeat(value, listed.num_rows))
     return listed
 
 
@@ -141,6 +140,5 @@ def rows_of_day(file: PublishedFile, cut: Cut) -> pa.Table:
 
 def _with_copies(documents: pa.Table, copies: Mapping[str, int]) -> pa.Table:
     """The documents with `num_copies` of the rows of the ledger."""
-    at = documents.schema.get_field_index("num_copies")
     counted = [1 + copies.get(identifier, 0) for identifier in documents["id"].to_pylist()]
-    return documents.set_column(at, documents.schema.field(at), pa.array(counted, pa.int32()))
+    return with_column(documents, "num_copies", pa.array(counted, pa.int32()))

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from finpile.dedup.plan import REMOVAL_SCHEMA, SPAN_SCHEMA
-from finpile.documents.document import text_views
+from finpile.documents.document import text_views, with_column
 from finpile.documents.ledger import cut_spans
 
 #: The remaining text of a document is white space.
@@ -63,9 +63,7 @@ def cut_documents(documents: pa.Table, spans: pa.Table) -> pa.Table:
     """Returns documents, of rows from 0 on, whose column `text` is without the spans of `SPAN_SCHEMA`."""
     if spans.num_rows == 0:
         return documents
-    at = documents.schema.get_field_index("text")
-    texts = cut_rows(documents["text"].combine_chunks(), spans)
-    return documents.set_column(at, documents.schema.field(at), texts)
+    return with_column(documents, "text", cut_rows(documents["text"].combine_chunks(), spans))
 
 
 def cut_bytes(spans: pa.Table) -> int:

@@ -40,6 +40,7 @@ from finpile.dedup.plan import (
     plan_of,
 )
 from finpile.dedup.redirects import redirect
+from finpile.documents.document import with_column
 from finpile.documents.ledger import LEDGER_SCHEMA
 from finpile.errors import InputError
 from finpile.plugins import stages
@@ -255,9 +256,7 @@ def _resolve(step: Groups, parts: list[Part]) -> pa.Table:
 
 
 def _with_shard(documents: pa.Table, shard: int) -> pa.Table:
-    at = documents.schema.get_field_index("shard")
-    column = pa.array(np.full(documents.num_rows, shard, np.int32))
-    return documents.set_column(at, documents.schema.field(at), column)
+    return with_column(documents, "shard", pa.array(np.full(documents.num_rows, shard, np.int32)))
 
 
 # --- input and output tables
@@ -305,8 +304,7 @@ def _ordered(table: pa.Table, scope: Scope, order: Order, plans: Mapping[str, Pl
     rows = sort_indices(documents, order, content=content)
     rank = np.empty(documents.num_rows, np.int32)
     rank[rows.to_numpy()] = np.arange(documents.num_rows, dtype=np.int32)
-    at = documents.schema.get_field_index("priority")
-    documents = documents.set_column(at, documents.schema.field(at), pa.array(rank))
+    documents = with_column(documents, "priority", pa.array(rank))
     for name, column in _further(plans):
         if column not in table.schema.names:
             raise InputError(f"the documents have no column `{column}`: {name} reads it")
@@ -327,13 +325,11 @@ def _further(plans: Mapping[str, Plan]) -> Iterator[tuple[str, str]]:
 
 def _kept(table: pa.Table, text: str, work: _Work) -> pa.Table:
     if any(spans.num_rows for spans in work.spans):
-        at = table.schema.get_field_index(text)
-        column = work.documents["text"].cast(table.schema.field(at).type)
-        table = table.set_column(at, table.schema.field(at), column)
+        table = with_column(table, text, work.documents["text"])
     if "num_copies" in table.schema.names:
-        at = table.schema.get_field_index("num_copies")
         counted = pa.array(_num_copies(table["num_copies"].to_numpy(), work.removals))
-        table = table.set_column(at, table.schema.field(at), cast_integers(counted, "num_copies", table.field(at).type))
+        counted = cast_integers(counted, "num_copies", table["num_copies"].type)
+        table = with_column(table, "num_copies", counted)
     return table.filter(pa.array(work.is_kept()))
 
 

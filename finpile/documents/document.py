@@ -14,7 +14,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from finpile.filings.facts import FACTS
 
 _U8 = npt.NDArray[np.uint8]
 _I64 = npt.NDArray[np.int64]
+_Rows = TypeVar("_Rows", pa.Table, pa.RecordBatch)
 
 #: Sources of a document's date, most reliable first; `none` if the timestamp is null.
 TIMESTAMP_ORIGINS = ("field", "header", "html", "url", "filename", "none")
@@ -194,6 +195,13 @@ class DocumentBuilder:
         self._rows, self.size_bytes = [], 0
         same = {"dataset": [self._dataset] * size, "num_copies": [1] * size}
         return pa.RecordBatch.from_pydict({**named, **same}, schema=RAW_SCHEMA)
+
+
+def with_column(rows: _Rows, name: str, values: pa.Array | pa.ChunkedArray) -> _Rows:
+    """The rows with other values in a column, whose type and place stay."""
+    at = rows.schema.get_field_index(name)
+    field = rows.schema.field(at)
+    return rows.set_column(at, field, values.cast(field.type))
 
 
 def text_views(batch: pa.RecordBatch | pa.Table, column: str = "text") -> Iterator[memoryview]:

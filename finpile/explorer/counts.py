@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from finpile.documents.document import with_column
 from finpile.explorer.facts import measured, names_and_scores
 from finpile.explorer.scan import DOCUMENT_CELLS, REMOVAL_CELLS, columns_of, counted, length_bins
 
@@ -181,4 +182,4 @@ def _with_most(rows: pa.Table, column: str) -> pa.Table:
     table = pa.table({"value": counts.field("values"), "rows": counts.field("counts")})
     most = table.sort_by([("rows", "descending"), ("value", "ascending")])["value"].slice(0, MOST_NAMES)
     kept = pc.if_else(pc.is_in(values, most), values, pa.scalar(None, values.type))
-    return rows.set_column(rows.schema.get_field_index(column), column, kept)
+    return with_column(rows, column, kept)

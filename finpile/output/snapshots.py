@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import storage
+from finpile.documents.document import with_column
 from finpile.errors import InputError
 from finpile.output.layout import Layout
 from finpile.output.manifest import CHECKSUM, SNAPSHOT, damaged_manifest, is_unaltered, load_manifest
@@ -144,8 +145,7 @@ def with_copies(documents: pa.Table, copies: pa.Table) -> pa.Table:
         return documents
     at = pc.index_in(documents["id"], copies["id"].combine_chunks()).combine_chunks()
     counts = pc.coalesce(copies["num_copies"].take(at), documents["num_copies"])
-    place = documents.schema.get_field_index("num_copies")
-    return documents.set_column(place, documents.schema.field(place), counts)
+    return with_column(documents, "num_copies", counts)
 
 
 def sorted_copies(counts: Mapping[str, int]) -> pa.Table:

@@ -14,7 +14,7 @@ from finpile.clean.stage.dating import PRECISION
 from finpile.clean.stage.document_rows import as_clean
 from finpile.config import SourceConfig
 from finpile.documents.blank import visible_class
-from finpile.documents.document import DOCUMENT_SCHEMA, HTML, UNREADABLE_TIMESTAMP
+from finpile.documents.document import DOCUMENT_SCHEMA, HTML, UNREADABLE_TIMESTAMP, with_column
 from finpile.plugins.format import FORMATS
 
 _Mask = npt.NDArray[np.bool_]
@@ -41,7 +41,7 @@ def find_plain(batch: pa.RecordBatch, source: SourceConfig, *, drop_undated: boo
 
         texts, is_done = normal_texts(texts)
     is_done &= pc.match_substring_regex(texts, visible_class()).to_numpy(zero_copy_only=False)
-    documents = documents.set_column(DOCUMENT_SCHEMA.get_field_index("text"), DOCUMENT_SCHEMA.field("text"), texts)
+    documents = with_column(documents, "text", texts)
     if not is_done.all():
         documents = documents.filter(pa.array(is_done))
         rows[rows] = is_done

@@ -19,7 +19,7 @@ from finpile.counts.published import count_documents, count_ledger, files_of
 from finpile.dedup import exact
 from finpile.dedup.cuts import cut_rows
 from finpile.dedup.ledger_rows import removal_rows, span_rows
-from finpile.documents.document import CLEAN_SCHEMA, PUBLISHED_SCHEMA, SUB_SOURCE, digest_bits
+from finpile.documents.document import CLEAN_SCHEMA, PUBLISHED_SCHEMA, SUB_SOURCE, digest_bits, with_column
 from finpile.documents.labels import document_labels
 from finpile.documents.ledger import LEDGER_SCHEMA, PUBLISHED_LEDGER_SCHEMA
 from finpile.documents.split import HELDOUT, TRAIN, assign_split
@@ -286,18 +286,17 @@ def _cut(
 ) -> tuple[pa.Table, pa.Table]:
     """The documents without the spans of all stages, with the digests of the remaining texts; the rows of the spans."""
     ledger, is_cut = [LEDGER_SCHEMA.empty_table()], np.zeros(table.num_rows, bool)
-    text, digest = (table.schema.get_field_index(name) for name in ("text", "digest"))
     for stage, folders in spans_folders.items():
         spans = spans_of(folders, ref.index)
         if spans.num_rows:
             ledger.append(span_rows(table, spans, stage))
             table = with_cuts(table, *(spans[name].to_numpy().astype(np.int64) for name in ("row", "start", "end")))
-            table = table.set_column(text, table.schema.field(text), cut_rows(table["text"].chunk(0), spans))
+            table = with_column(table, "text", cut_rows(table["text"].chunk(0), spans))
             is_cut[spans["row"].to_numpy()] = True
     if is_cut.any():
         mask = pa.array(is_cut)
         digests = pc.replace_with_mask(table["digest"], mask, exact.document_digests(table.filter(mask)))
-        table = table.set_column(digest, table.schema.field(digest), digests)
+        table = with_column(table, "digest", digests)
     return table, pa.concat_tables(ledger)
 
 

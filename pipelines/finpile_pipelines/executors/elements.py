@@ -31,6 +31,7 @@ from finpile.dedup.plan import (
     Plan,
     Sent,
 )
+from finpile.documents.document import with_column
 from finpile.errors import ConfigError, InputError
 from finpile.plugins import stages
 from finpile_pipelines.exchange.arrow_bytes import one_batch
@@ -219,8 +220,7 @@ class _Steps:
         documents, spans = documents_of(batch, self.scope), _spans(tables)
         cut = cut_documents(documents, spans)
         if spans.num_rows:
-            at = batch.schema.get_field_index("text")
-            batch = batch.set_column(at, batch.schema.field(at), cut["text"].cast(batch.schema.field(at).type))
+            batch = with_column(batch, "text", cut["text"])
         removals = _removals(tables).sort_by("row")
         removals = removals.append_column("stage", pa.repeat(self.stage, removals.num_rows))
         keep = np.ones(batch.num_rows, bool)
@@ -407,7 +407,6 @@ def second_output(outputs: tuple[pa.RecordBatch, pa.RecordBatch]) -> Iterator[pa
 def _with_copies(batch: pa.Table, copies: pa.Table | None) -> pa.Table:
     if copies is None or "num_copies" not in batch.schema.names:
         return batch
-    at = batch.schema.get_field_index("num_copies")
     counts = batch["num_copies"].to_numpy().astype(np.int64)
     np.add.at(counts, copies["kept_row"].to_numpy(), copies["num_copies"].to_numpy())
-    return batch.set_column(at, batch.schema.field(at), pa.array(counts).cast(batch.schema.field(at).type))
+    return with_column(batch, "num_copies", pa.array(counts))

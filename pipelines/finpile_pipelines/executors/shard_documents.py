@@ -14,7 +14,7 @@ from finpile.config import CorpusConfig
 from finpile.dedup.cuts import cut_rows
 from finpile.dedup.near import clusters
 from finpile.dedup.plan import COLUMNS, IS_REMOVED, NUMBER, Part
-from finpile.documents.document import CLEAN_SCHEMA
+from finpile.documents.document import CLEAN_SCHEMA, with_column
 from finpile_pipelines.dedup.removals import NO_ROWS, read_spans, removed_rows
 from finpile_pipelines.progress import report_part, report_progress
 from finpile_pipelines.shard_refs import RemovalFolder, Rows, ShardRef, read_clean_rows
@@ -70,8 +70,7 @@ class ShardDocuments:
             rows = np.arange(first, first + batch.num_rows, dtype=np.int32)
             table = pa.Table.from_batches([batch]).select(stored)
             for of_stage in spans:
-                at = table.schema.get_field_index("text")
-                table = table.set_column(at, table.field(at), cut_rows(table["text"].chunk(0), of_stage, first))
+                table = with_column(table, "text", cut_rows(table["text"].chunk(0), of_stage, first))
             keep = ~_is_among(gone, first, batch.num_rows)
             if wanted is not None:
                 keep &= _is_among(wanted, first, batch.num_rows)
