@@ -91,8 +91,8 @@ class _Tar:
             raise _Shifted from broken
         self._num_members += 1
         self._has_end = False
-        yield Structure(self._stream.tell() - start, "header")
-        end = self._headers.end
+        begin, end = self._stream.tell(), self._headers.end
+        yield Structure(begin - start, "header")
         if info.isreg() or info.type not in (*tarfile.SUPPORTED_TYPES, *_NO_FILES):
             blocks = self._sparse(info, end) if info.issparse() else self._content(info.size)
             yield File(readable_name(info.name), blocks)
@@ -105,6 +105,8 @@ class _Tar:
         passed = 0
         while more := self._take(min(end - self._stream.tell(), BLOCK_BYTES)):
             passed += len(more)
+        if info.issparse():
+            passed = end - begin - info.size  # negative: the archive does not store the holes
         yield Structure(passed, "padding" if info.isreg() else "no file")
 
     def _content(self, size: int) -> Iterator[Block]:
