@@ -7,6 +7,7 @@ import random
 import shutil
 import signal
 from collections.abc import Callable
+from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,27 @@ def test_a_copy_comes_back_and_no_text_is_left(copies: tuple[Path, CorpusConfig]
     assert len(read_answers(str(answers), before)) == len(before) > len({*before} & {*after})
     assert b"ministers met" not in answers.read_bytes()
     assert documents_of(out, 0)["source"].to_pylist().count("Web") == 1  # an earlier snapshot is as it was
+
+
+def test_attachments_of_a_message_are_taken_down_with_it(tmp_path: Path) -> None:
+    for number, word in enumerate(("secret", "public")):
+        message = EmailMessage()
+        message["Subject"], message["Date"] = f"Minutes {number}", "Mon, 01 Mar 2021 08:00:00 +0000"
+        message.set_content(f"Oil rose {number} percent on Monday after the ministers met in the port of Vantry.")
+        message.add_attachment(f"{word} minutes", filename="minutes.txt")
+        (tmp_path / f"{word}.eml").write_bytes(bytes(message))
+    sources = [{"name": "Mail", "dataset": "All", "format": "mail", "paths": ["*.eml"]}]
+    config = write_files(tmp_path, [], sources=sources, dedup={}, heldout={})
+    out = tmp_path / "out"
+    build(config, str(out), Engine(), until="split")
+    ids = frozenset(row["id"] for row in ledger_of(out) if row["locator"].startswith("secret.eml"))
+    (message_id,) = (row["id"] for row in documents_of(out).to_pylist() if row["locator"] == "secret.eml")
+    remove(str(out), Wanted(ids=frozenset([message_id])), "they asked", Engine())
+    (tmp_path / "secret.eml").unlink()
+    build(config, str(tmp_path / "expected"), Engine(), until="split")
+    assert ids and b"secret minutes" not in b"".join(row["removed_text"] for row in ledger_of(out))
+    assert_same_but_for_tombstones(out, tmp_path / "expected", ids | {message_id})
+    assert failed(out) == []
 
 
 def test_a_dry_run_counts_and_changes_nothing(

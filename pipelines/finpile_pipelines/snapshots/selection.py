@@ -22,6 +22,9 @@ from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import ShardRef, read_clean_rows
 from finpile_pipelines.snapshots.base import Base
 
+_RECORD = ("dataset", "source", "locator")
+#: The last part of a locator: `/attachment-1`, `#scanned`.
+_CONTINUED = "[/#][^/#]*$"
 _WITHOUT_TEXT = [name for name in CLEAN_SCHEMA.names if name != "text"]
 
 
@@ -46,9 +49,8 @@ def select(base: Base, engine: Engine, wanted: Wanted, why: str, known: pa.Table
     shards = [one["shard"] for one in outcomes if one["found"]]
     tables = [read_list(find.file(shard)) for shard in sorted(shards)]
     early = _EarlyLedger(base)
-    rows = pa.concat_tables(
-        [TAKEDOWN_SCHEMA.empty_table(), *tables, early.find(wanted, why, number, find.known)]
-    ).sort_by("id")
+    rows = pa.concat_tables([*tables, early.find(wanted, why, number, find.known)])
+    rows = pa.concat_tables([rows, early.parts_of(rows, why, number, find.known)]).sort_by("id")
     dropped = early.rows_about(rows["id"])
     changes = _changes(dropped)
     texts = TextCounts()
@@ -107,6 +109,23 @@ class _EarlyLedger:
             whole = table.filter(pc.is_null(table["start"]))
             chosen = whole.take(pa.array(wanted.find(whole)))
             found.append(takedown_rows(_without(chosen, known), why, number))
+        return pa.concat_tables(found)
+
+    def parts_of(self, documents: pa.Table, why: str, number: int, known: frozenset[str]) -> pa.Table:
+        """The rows of `ingest` about what the documents do not have of their records, such as attachments of mail, as
+        `TAKEDOWN_SCHEMA`: their locators continue those of the documents."""
+        owners = set(zip(*(documents[name].to_pylist() for name in _RECORD), strict=True))
+        locators, ids = documents["locator"].combine_chunks(), known | set(documents["id"].to_pylist())
+        found = [TAKEDOWN_SCHEMA.empty_table()]
+        for file in self._base.published.below("removed/stage=ingest"):
+            rows, mine = _without(file.table(), ids), set()
+            left = rows["locator"]
+            while pc.any(pc.match_substring_regex(left, _CONTINUED)).as_py():
+                left = pc.replace_substring_regex(left, _CONTINUED, "")
+                for row in pc.indices_nonzero(pc.is_in(left, locators)).to_pylist():
+                    owner = (rows["dataset"][row].as_py(), rows["source"][row].as_py(), left[row].as_py())
+                    mine |= {row} if owner in owners else set()
+            found.append(takedown_rows(rows.take(pa.array(sorted(mine), pa.int64())), why, number))
         return pa.concat_tables(found)
 
     def rows_about(self, ids: pa.ChunkedArray) -> dict[str, pa.Table]:
