@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from finpile.dedup.order import UNDATED, ends
+from finpile.documents.split import end_of_day
 from finpile.errors import ConfigError
 from finpile.output.manifest import CERTIFICATE
 from finpile.plugins import stages
@@ -28,7 +29,7 @@ class Cut:
     @property
     def end(self) -> int:
         """The last second of the day, since 1970 UTC."""
-        return int(datetime.combine(self.day + timedelta(days=1), time(), UTC).timestamp()) - 1
+        return int(end_of_day(self.day).timestamp())
 
     def has(self, timestamps: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
         """Whether each document is among them, by its timestamp."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,7 +23,11 @@ def assign_split(
     """
     if after is None:
         return pa.array([TRAIN] * len(timestamps), pa.string())
-    first_heldout = datetime.combine(after + timedelta(days=1), time(), UTC)
-    later = pc.greater_equal(timestamps, pa.scalar(first_heldout, pa.timestamp("s", tz="UTC")))
+    later = pc.greater(timestamps, pa.scalar(end_of_day(after), pa.timestamp("s", tz="UTC")))
     split = pc.if_else(later, pa.scalar(HELDOUT), pa.scalar(TRAIN))
     return pc.fill_null(split, undated) if undated in (TRAIN, HELDOUT) else split
+
+
+def end_of_day(day: date) -> datetime:
+    """The last second of a day (UTC)."""
+    return datetime.combine(day, time(23, 59, 59), UTC)

@@ -61,10 +61,11 @@ def test_empty_and_chunked_columns_keep_their_length(after: date | None, undated
         st.none()
         | st.datetimes(datetime(1970, 1, 1), datetime(2099, 1, 1)).map(lambda moment: moment.replace(microsecond=0))
     ),
-    after=st.dates(date(1970, 1, 1), date(2098, 12, 31)),
+    after=st.dates(date(1970, 1, 1), date.max),
     undated=st.sampled_from([TRAIN, HELDOUT, "drop"]),
 )
 @example(moments=[datetime.combine(AFTER, time(23, 59, 59))], after=AFTER, undated=TRAIN)
+@example(moments=[datetime.combine(AFTER, time())], after=date.max, undated=TRAIN)
 def test_split_is_that_of_the_calendar(moments: list[datetime | None], after: date, undated: str) -> None:
     """A document without a date is on the side that the corpus file names, or on neither for `drop`."""
     found = assign_split(pa.array(moments, UTC_SECONDS), after, undated).to_pylist()
