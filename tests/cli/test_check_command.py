@@ -436,10 +436,12 @@ def test_cuts_are_counted_and_shown_below_their_document(run: Run, corpus: Path)
     assert "      cut: c4_javascript: Enable javascript to read on here now.\n" in out
 
 
-def test_a_file_that_a_build_would_read_twice_is_an_error(run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize("dataset", ["D", "E"])
+def test_a_file_that_a_build_would_read_twice_is_an_error(run: Run, tmp_path: Path, dataset: str) -> None:
+    """Ids are of the source and the place in it: they would occur twice in another dataset, too."""
     (tmp_path / "a.txt").write_text("Oil rose.")
-    source = "- {name: News, dataset: D, format: text, paths: '*.txt'}\n"
-    (tmp_path / "corpus.yaml").write_text(f"name: twice\nsources:\n{2 * source}")
+    sources = "".join(f"- {{name: News, dataset: {name}, format: text, paths: '*.txt'}}\n" for name in ("D", dataset))
+    (tmp_path / "corpus.yaml").write_text(f"name: twice\nsources:\n{sources}")
     found = run("check", tmp_path / "corpus.yaml")
     assert found.code == 2
-    assert "corpus.yaml:4: source 'News' reads a.txt twice: make its patterns disjoint" in found.err
+    assert "corpus.yaml:4: source 'News' reads a.txt twice: make its patterns disjoint, or give" in found.err

@@ -83,17 +83,19 @@ def locate(url: str, place: str = "") -> tuple[Any, str]:
 def list_sources(config: CorpusConfig) -> list[list[InputFile]]:
     """The files of each source entry (`list_inputs`).
 
-    Raises: InputError for a path without a file, and where one row would read a file twice.
+    Raises: InputError for a path without a file, and where sources of one name would read a file twice: its documents
+    would have the same ids.
     """
     inputs = [list_inputs(source, config.root) for source in config.sources]
-    seen: set[tuple[str, str, str]] = set()
+    seen: set[tuple[str, str]] = set()
     for source, files in zip(config.sources, inputs, strict=True):
         for file in files:
-            keys = {(source.dataset, row, file.locator) for row in source.rows}
+            keys = {(row, file.locator) for row in source.rows}
             if keys & seen:
                 where = source.where.of("paths")
                 raise InputError(
-                    f"{where}source {source.label!r} reads {file.locator} twice: make its patterns disjoint"
+                    f"{where}source {source.label!r} reads {file.locator} twice: make its patterns disjoint, or give "
+                    "its entries different names"
                 )
             seen |= keys
     return inputs

@@ -61,7 +61,7 @@ class IngestTask:
 def find_inputs(config: CorpusConfig) -> list[list[InputFile]]:
     """The input files of each source entry; of a large multistream dump with an index, its ranges.
 
-    Raises: InputError where a pattern matches nothing, or one row would read a file twice.
+    Raises: InputError where a pattern matches nothing, or sources of one name would read a file twice.
     """
     return [
         [part for file in files for part in in_ranges(file, source)]
