@@ -73,17 +73,30 @@ def remove_command(
     for run in runs:
         check_run(out, run)
     with heavy_imports(is_lean=placement.is_local):
-        from finpile_pipelines.snapshots.remove import preview, remove
+        from finpile_pipelines.snapshots.remove import not_compared, preview, remove
 
     display = Display(console)
     engine = placement.engine(display)
     if dry_run or why is None:
-        _print_preview(console, preview(out, wanted, engine), out, runs)
+        found = preview(out, wanted, engine)
+        _print_not_compared(console, out, not_compared(out, wanted))
+        _print_preview(console, found, out, runs)
         return
     before = number_of(load_manifest(Layout(out)))
     with display:
         manifest = remove(out, wanted, why, engine, listen=stage_lines(display, f"removing from {out}"))
+    _print_not_compared(console, out, not_compared(out, wanted))
     _close(console, manifest, out, runs, is_new=number_of(manifest) != before)
+
+
+def _print_not_compared(console: Console, out: str, missed: tuple[Sequence[str], int]) -> None:
+    """Prints how many removed documents may be wanted, but lack a column of a condition."""
+    columns, number = missed
+    if number:
+        console.line(
+            f"{number:,} that `ingest` or `clean` removed were not compared: the ledger has no {', '.join(columns)} of "
+            f"them; `finpile ls {out} --removed` lists them, for --document, or --where locator=..."
+        )
 
 
 def _wanted(

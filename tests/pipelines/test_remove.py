@@ -288,6 +288,27 @@ def test_the_command_removes_by_pattern(copies: tuple[Path, CorpusConfig]) -> No
             CliRunner().invoke(finpile, [*command, *wrong], catch_exceptions=False)
 
 
+def test_removed_documents_that_a_condition_cannot_be_compared_with_are_counted(tmp_path: Path) -> None:
+    """The text of a page that a filter removed stays in the ledger, which does not have its URL."""
+    texts = ("Oil rose 2 percent on Monday after the ministers met.", "Too short", "Too short, too")
+    items = [
+        (number, ("Web", {"text": text, "url": f"https://a.example/{number}", "timestamp": "2021-01-01"}))
+        for number, text in enumerate(texts)
+    ]
+    filters = [{"c4": {"min_sentences": 1}}]
+    source = {"name": "Web", "dataset": "All", "format": "jsonl", "paths": ["*.jsonl"], "clean": {"filters": filters}}
+    config = write_files(tmp_path, items, sources=[source], dedup={}, heldout={})
+    out = str(tmp_path / "out")
+    build(config, out, Engine(), until="split")
+    note = "2 that `ingest` or `clean` removed were not compared: the ledger has no url"
+    wanted = ["--where", "url=https://a.example/*", "--where", "timestamp>2020"]
+    for more in (["--dry-run"], ["--why", "they asked"], ["--why", "again"]):
+        result = CliRunner().invoke(finpile, ["remove", out, *wanted, *more])
+        assert note in (result.output + str(result.exception)).replace("\n", " ")
+    result = CliRunner().invoke(finpile, ["remove", out, "--where", "timestamp>2020", "--why", "they asked"])
+    assert "2 taken down" in result.output and "not compared" not in result.output
+
+
 @pytest.mark.parametrize(
     ("engine", "sizes"),
     [

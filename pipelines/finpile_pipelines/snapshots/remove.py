@@ -18,12 +18,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile.config import from_dict
+from finpile.counts.stages import EARLY
 from finpile.documents.conditions import check_columns
 from finpile.documents.document import DOCUMENT_SCHEMA
+from finpile.documents.ledger import LEDGER_SCHEMA
 from finpile.errors import ConfigError, InputError, nearest
 from finpile.history.trace import tokens_of
 from finpile.output.layout import Layout
 from finpile.output.manifest import load_manifest
+from finpile.output.snapshots import published_files
 from finpile.output.takedowns import REASON, Wanted, read_takedowns
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.runner.owner import owned
@@ -104,6 +107,22 @@ def preview(out: str, wanted: Wanted, engine: Engine) -> dict[str, Any]:
         }
 
 
+def not_compared(out: str, wanted: Wanted) -> tuple[list[str], int]:
+    """The columns of conditions that the ledger does not have, and the number of inputs and documents there, removed by
+    `ingest` or `clean`, that may be wanted: they fulfil all other conditions.
+
+    Raises: as `load_snapshot`.
+    """
+    names = [name for name in LEDGER_SCHEMA.names if name != "removed_text"]
+    columns = sorted({condition.column for condition in wanted.where if condition.stored not in names})
+    if not columns:
+        return [], 0
+    rest = replace(wanted, where=tuple(one for one in wanted.where if one.stored in names))
+    early = published_files(Layout(out)).below(*(f"removed/stage={stage}" for stage in EARLY))
+    tables = (file.pages(names) for file in early)
+    return columns, sum(len(rest.find(table.filter(pc.is_null(table["start"])))) for table in tables)
+
+
 def check_conditions(wanted: Wanted, manifest: Mapping[str, Any]) -> None:
     """Raises: ConfigError for a dataset, source or column that the corpus does not have."""
     config = from_dict(manifest["config"])
@@ -143,6 +162,10 @@ def _check(wanted: Wanted, found: pa.Table, known: pa.Table, out: str) -> None:
     elif not found.num_rows and not known.take(pa.array(wanted.find(known))).num_rows:
         unknown = sorted({condition.column for condition in wanted.where} - {*known.column_names})
         message = "no document fulfils all conditions: `finpile show` prints documents with their columns"
+        columns, number = not_compared(out, wanted)
+        if number:
+            missing = ", ".join(columns)
+            message += f"; {number:,} that `ingest` or `clean` removed were not compared: the ledger has no {missing}"
         if known.num_rows and unknown:
             message += (
                 f"; {known.num_rows:,} documents were taken down before, of which {', '.join(unknown)} is not known: "
