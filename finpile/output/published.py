@@ -25,7 +25,7 @@ def open_documents(out: str, snapshot: int | None = None) -> ds.Dataset:
     `num_copies` is that of the snapshot that wrote a document's file: `finpile.output.snapshots.with_copies` has later
     counts.
 
-    Raises: InputError if there are none.
+    Raises: InputError if a build has none; of a snapshot, there are no rows then.
 
     >>> open_documents("out/sample").count_rows(filter=ds.field("split") == "heldout")  # doctest: +SKIP
     31
@@ -37,7 +37,7 @@ def open_documents(out: str, snapshot: int | None = None) -> ds.Dataset:
 def open_ledger(out: str, snapshot: int | None = None) -> ds.Dataset:
     """The removals of the build in the folder or fsspec URL `out`, or of a snapshot of it, with the column `stage`.
 
-    Raises: InputError if there are none.
+    Raises: InputError if a build has none; of a snapshot, there are no rows then.
     """
     folders = pa.schema([LEDGER_SCHEMA.field(name) for name in LEDGER_FOLDERS])
     return _open(out, "removed", snapshot, PUBLISHED_LEDGER_SCHEMA, folders)
@@ -47,7 +47,7 @@ def open_facts(out: str, snapshot: int | None = None) -> ds.Dataset:
     """The facts of Inline XBRL in the documents of the build in the folder or fsspec URL `out`, or of a snapshot of it,
     with the columns `dataset` and `source`: `finpile.filings.facts.FACT_SCHEMA`.
 
-    Raises: InputError if no document has any.
+    Raises: InputError if no document of a build has any; of a snapshot, there are no rows then.
     """
     folders = pa.schema([DOCUMENT_SCHEMA.field(name) for name in DOCUMENT_FOLDERS])
     return _open(out, FACTS, snapshot, FACT_SCHEMA, folders)
@@ -64,14 +64,14 @@ def _open(
     """The files of `schema`, and those `optional` columns that the first file has."""
     folder, layout = storage.join(out, name), Layout(out)
     fs, path = file_system_of(folder)
-    if not fs.isdir(path):
-        missing = "no document has facts of Inline XBRL, or this is not" if name == FACTS else "expected"
-        raise InputError(f"{folder}: no such folder; {missing} the output of `finpile build` or `finpile dedup`")
     partitioning = ds.partitioning(folders, flavor="hive")
     files: str | list[str] = path
     if snapshot is not None or numbers(layout):
         root = path.removesuffix(name)
         files = [f"{root}{file}" for file in published_files(layout, snapshot).places(name).values()]
+    elif not fs.isdir(path):
+        missing = "no document has facts of Inline XBRL, or this is not" if name == FACTS else "expected"
+        raise InputError(f"{folder}: no such folder; {missing} the output of `finpile build` or `finpile dedup`")
     verifying = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
     checked = ds.ParquetFileFormat(default_fragment_scan_options=verifying)
     found = ds.dataset(files, filesystem=fs, format=checked).schema.names if optional else ()

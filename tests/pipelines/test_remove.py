@@ -23,6 +23,7 @@ from finpile_pipelines.snapshots.append import append
 from finpile_pipelines.snapshots.remove import preview, remove
 from finpile_pipelines.stage import Sizes
 
+from finpile import open_documents, open_facts, open_ledger
 from finpile.audit.judgements import append_answer, read_answers
 from finpile.audit.sample import draw
 from finpile.config import CorpusConfig, load_config
@@ -159,6 +160,13 @@ def test_a_dry_run_counts_and_changes_nothing(
     assert snapshot(out) == before
     refused = CliRunner().invoke(finpile, ["remove", str(out), "--document", name])
     assert isinstance(refused.exception, ConfigError) and "--why TEXT" in str(refused.exception)
+
+
+def test_earlier_snapshots_are_read_when_all_documents_are_taken_down(copies: tuple[Path, CorpusConfig]) -> None:
+    out = str(copies[0])
+    remove(out, Wanted(dataset="All"), "they asked", Engine())
+    assert [open_documents(out, number).count_rows() for number in (None, 0, 1)] == [0, 2, 0]
+    assert open_facts(out).count_rows() == 0 and open_ledger(out).count_rows() == 3
 
 
 def test_what_was_taken_down_stays_so(copies: tuple[Path, CorpusConfig]) -> None:
