@@ -81,7 +81,7 @@ class CorpusConfig:
         self._check_kinds()
         if self.tokenizer is None and self.mixture is not None:
             raise ConfigError("mixture is of token shards, and `tokenizer: none` makes none: remove one of them")
-        self.heldout.check_order(self.dedup.order)
+        self.heldout.check_dedup(exact=self.dedup.exact, order=self.dedup.order)
         if self.mixture is not None:
             weights(self.mixture, self.rows)
 

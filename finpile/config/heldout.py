@@ -121,8 +121,14 @@ class HeldoutConfig:
         if self.overlap is not None and self.after is None:
             raise ConfigError("heldout.overlap needs held-out documents: set the day of the split with `after`")
 
-    def check_order(self, order: str) -> None:
-        """Raises: ConfigError if a decision would depend on later documents under `order` of `dedup`."""
+    def check_dedup(self, *, exact: bool, order: str) -> None:
+        """Raises: ConfigError if a search of `overlap` cannot run after `dedup` with these settings: near duplicates
+        are searched among distinct texts, and no decision may depend on later documents under `order: time`."""
+        if not exact and self.overlap is not None and self.overlap.near is not None:
+            raise ConfigError(
+                "heldout.overlap: near duplicates are searched among distinct texts: set `exact: true` of `dedup`, or "
+                "`overlap: {near: null}`"
+            )
         if order == "time" and self.overlap is not None and self.undated == "train":
             raise ConfigError(
                 "heldout: `overlap` would remove held-out documents because of undated training documents, which are "

@@ -85,7 +85,7 @@ class Settings:
     root: str = "."
 
     def __post_init__(self) -> None:
-        self.heldout.check_order(self.dedup.order)
+        self.heldout.check_dedup(exact=self.dedup.exact, order=self.dedup.order)
 
     @classmethod
     def of(cls, config: CorpusConfig) -> Settings:

@@ -319,6 +319,11 @@ BAD_VALUES = [
     (SMALL + "    clean: {filters: [c5]}\n", 8, "did you mean `c4`?"),
     ("name: x\nsources: []\n", 2, "list at least one under `sources:`"),
     (SMALL + "dedup: {exact: false}\n", 8, "set `exact: true`"),
+    (
+        SMALL + "dedup: {exact: false, near: null}\nheldout: {after: 2022-07-31, undated: drop, overlap: {}}\n",
+        9,
+        "near duplicates are searched among distinct texts",
+    ),
     (SMALL + "dedup: {near: {ngram: 0}}\n", 8, "near.ngram is 0: expected at least 1"),
     (SMALL + "dedup: {near: {bands: -1}}\n", 8, "near.bands is -1: expected at least 1"),
     (SMALL + "dedup: {near: {rows: 0}}\n", 8, "near.rows is 0: expected at least 1"),
@@ -403,6 +408,7 @@ BOUNDS = [
     "tokenizer: {max_piece_bytes: 254}\n",
     "tokens: {sequence_length: 2}\n",
     "dedup: {exact: false, near: null}\n",
+    "dedup: {exact: false, near: null}\nheldout: {after: 2022-07-31, undated: drop, overlap: {near: null}}\n",
 ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from finpile import storage
-from finpile.config import SubstringConfig, load_config
+from finpile.config import HeldoutConfig, OverlapConfig, SubstringConfig, load_config
 from finpile.dedup import deduplicate
 from finpile.documents.ledger import LEDGER_SCHEMA, restore
 from finpile.errors import ConfigError, InputError
@@ -251,3 +251,10 @@ def test_unusable_documents_are_refused(table: Any, message: str) -> None:
 def test_contradicting_settings_are_refused() -> None:
     with pytest.raises(ConfigError, match="exact: true"):
         deduplicate(pa.table({"text": ["x"]}), exact=False)
+
+
+def test_overlap_searches_near_duplicates_among_distinct_texts() -> None:
+    """Of two equal held-out texts, one would be compared with training text."""
+    heldout = HeldoutConfig(after=date(2021, 1, 1), undated="drop", overlap=OverlapConfig())
+    with pytest.raises(ConfigError, match="set `exact: true` of `dedup`, or"):
+        deduplicate(pa.table({"text": ["x"]}), exact=False, near=None, heldout=heldout)
