@@ -3,7 +3,8 @@
 An item is the texts of a record (a passage, a question). In a text of at least `ngram` words every run of `ngram` words
 is a gram. A shorter text of at least `min_words` words is one gram. Still shorter texts are too common to be evidence;
 an item that has only such texts is reported as not checkable. Words are those of near-duplicate detection: ASCII case
-is folded, digits are not. No gram spans two texts.
+is folded, digits are not. Items are brought to Unicode's form NFC, as a build does with documents. No gram spans two
+texts.
 
 There are two steps, so that no machine needs the whole corpus:
 
@@ -34,6 +35,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
 import numpy.typing as npt
@@ -120,7 +122,9 @@ class EvalIndex:
         """Returns the index of `items`, a table of `ITEM_SCHEMA`."""
         texts = items["texts"].combine_chunks()
         text_of_item = np.r_[0, np.cumsum(texts.value_lengths().to_numpy(zero_copy_only=False))]
-        data, bounds, hashes, first = _split(texts.flatten())
+        data, bounds, hashes, first = _split(
+            pa.array([normalize("NFC", text) for text in texts.flatten().to_pylist()], pa.large_string())
+        )
         num_words = np.diff(first)
         places, lengths = _grams(first, num_words, config)
         slots = np.zeros(_power_of_two(2 * len(places) + 1), np.int32)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
 import pyarrow as pa
@@ -208,6 +209,12 @@ def test_overlaps_are_the_passages_that_a_reader_would_mark() -> None:
 )
 def test_case_and_punctuation_may_differ_words_may_not(text: str, is_found: bool) -> None:
     assert bool(overlaps([[text]], [("s", "0", [PASSAGE])], DEFAULT)) == is_found
+
+
+def test_items_are_searched_for_in_the_form_of_documents() -> None:
+    """Items of other forms than NFC, in which accents are characters of their own, matched no document."""
+    text = "Le café était fermé à l'été, près de la rivière où l'élève étudiait très tôt."
+    assert overlaps([[text]], [("s", "0", [normalize("NFD", text)])], DEFAULT)
 
 
 def test_short_texts_are_compared_whole_and_shorter_ones_not_at_all() -> None:
