@@ -54,6 +54,11 @@ def test_forms_of_a_url_are_one(url: str, line: str) -> None:
     assert normal_entry(line) in set(entries_of(url))
 
 
+def test_an_entry_of_www_and_a_top_level_domain_covers_that_domain_alone() -> None:
+    assert normal_entry("www.com") not in set(entries_of("https://example.com/"))
+    assert normal_entry("www.com") in set(entries_of("http://www.com/a"))
+
+
 @pytest.mark.parametrize(
     "url", ["", "http://", "http://[bad", "mailto:", "//", "http://\ud800/", "https://" + "ä" * 300]
 )

@@ -133,7 +133,8 @@ def _parts(url: str) -> tuple[str, str, str]:
         host = split.hostname or ""
     except ValueError:
         return "", "", ""
-    host = host.strip(".").removeprefix("www.")
+    host = host.strip(".")
+    host = host.removeprefix("www.") if host.count(".") > 1 else host  # www.com is not the domain com
     if not host.isascii():
         try:
             host = host.encode("idna").decode()
