@@ -15,6 +15,7 @@ import contextlib
 import html
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from email.errors import HeaderParseError
 from email.header import decode_header
 from email.message import Message
@@ -53,6 +54,9 @@ _MAX_HEADER = 1 << 14
 _WANTED = ("subject", "date", "from", "to", "cc", "message-id")
 _SPACE = re.compile(r"\s+")
 _COMMENT = re.compile(r"\s*\([^()]*\)\s*\Z")
+#: Day of the week, day, month and year of two or three digits.
+_SHORT_YEAR = re.compile(r"(?:[a-z]{3,9}\s*,?\s*)?(\d{1,2}\s+[a-z]{3,9})\s+(\d{2,3})(?!\S)", re.IGNORECASE)
+_FIRST_SHORT_YEAR = 50
 
 
 def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim]:
@@ -87,7 +91,7 @@ def _message(data: bytes, source: SourceConfig, delivered: str = "") -> Converte
     written_headers = {name.lower(): value for name, value in reversed(list(message.raw_items()))}
     headers = {name: _decoded(str(written_headers[name])) for name in _WANTED if name in written_headers}
     written = headers.get("date") or delivered
-    moment = timestamps.read(_COMMENT.sub("", written)).moment if written else None
+    moment = _moment(_COMMENT.sub("", written)) if written else None
     subject = headers.get("subject", "")
     meta: dict[str, object] = {name: headers[name] for name in ("from", "to", "cc") if headers.get(name)}
     if "message-id" in headers:
@@ -105,6 +109,15 @@ def _message(data: bytes, source: SourceConfig, delivered: str = "") -> Converte
         meta=meta,
         left_out=tuple(parts.attachments),
     )
+
+
+def _moment(date: str) -> datetime | None:
+    """The moment of a date; a year of two or three digits is that of RFC 5322 §4.3, and the day is before its month."""
+    if short := _SHORT_YEAR.match(date):
+        digits = short[2]
+        year = int(digits) + (2000 if len(digits) == 2 and int(digits) < _FIRST_SHORT_YEAR else 1900)
+        date = f"{short[1]} {year}{date[short.end() :]}"
+    return timestamps.read(date).moment
 
 
 def parse(data: bytes) -> Message:

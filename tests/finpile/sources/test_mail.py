@@ -50,6 +50,24 @@ def test_message_of_any_charset(charset: str, encoding: str) -> None:
     assert document.meta == {"from": "Ann <a@x.com>", "to": "b@x.com"}
 
 
+@pytest.mark.parametrize(
+    ("date", "year", "month", "day"),
+    [
+        ("21 Nov 1997 09:55:06 GMT", 1997, 11, 21),
+        ("21 Nov 97 09:55:06 GMT", 1997, 11, 21),
+        ("03 Nov 04 09:55:06 +0000", 2004, 11, 3),
+        ("Tue, 2 Nov 04 09:55:06 GMT", 2004, 11, 2),
+        ("Fri, 02 Nov 04 09:55:06 GMT (no Friday)", 2004, 11, 2),
+        ("Thurs 4 Nov 49 09:55:06 GMT", 2049, 11, 4),
+        ("04 Nov 50 09:55:06 GMT", 1950, 11, 4),
+        ("Sat, 1 Dec 101 09:55:06 GMT", 2001, 12, 1),
+    ],
+)
+def test_obsolete_dates_are_read_as_rfc_5322_says(date: str, year: int, month: int, day: int) -> None:
+    [document], [] = read(f"Subject: x\nDate: {date}\n\nOil rose.\n".encode())
+    assert document.timestamp == datetime(year, month, day, 9, 55, 6, tzinfo=UTC)
+
+
 def test_plain_part_is_the_text_and_attachments_are_rows() -> None:
     made = message("Plain.")
     made.add_alternative("<p>Rich.</p>", subtype="html")
