@@ -139,31 +139,49 @@ def _without_chunks(payload: bytes) -> bytes:
 
 
 def _content(payload: bytes, coding: str, limit: int) -> bytes:
-    """The payload, decoded from one coding; unchanged if a crawler decoded it and kept the header.
+    """The payload, decoded from one coding; unchanged if a crawler decoded it and kept the header. A cut payload gives
+    its beginning.
 
     Raises: HttpError for bytes that are neither encoded nor text.
     """
     failure: Exception | None = None
+    beginning = b""
     for make in _DECODERS[coding]:
         try:
             return _gather(make(payload), limit)
         except PayloadTooLarge:
             raise
-        except (zlib_ng.error, brotli.error, zstandard.ZstdError, EOFError) as error:
+        except _Cut as error:
+            failure, beginning = failure or error, beginning or error.beginning
+        except (zlib_ng.error, brotli.error, zstandard.ZstdError) as error:
             failure = failure or error
-    if b"\0" in payload or payload.startswith(_GZIP_MAGIC):
+    if b"\0" not in payload and not payload.startswith(_GZIP_MAGIC):
+        return payload
+    if not beginning:
         raise HttpError(f"{coding}: {failure}") from failure
-    return payload
+    return beginning
+
+
+class _Cut(Exception):
+    """The payload ends before its data do."""
+
+    def __init__(self, beginning: bytes) -> None:
+        super().__init__("ends before its data do")
+        self.beginning = beginning
 
 
 def _gather(pieces: Iterator[bytes], limit: int) -> bytes:
+    """Raises: _Cut with what was decoded, if the pieces end with an EOFError; PayloadTooLarge."""
     parts: list[bytes] = []
     size = 0
-    for piece in pieces:
-        size += len(piece)
-        if size > limit:
-            raise PayloadTooLarge(f"decoded, it has more than {limit} bytes")
-        parts.append(piece)
+    try:
+        for piece in pieces:
+            size += len(piece)
+            if size > limit:
+                raise PayloadTooLarge(f"decoded, it has more than {limit} bytes")
+            parts.append(piece)
+    except EOFError as error:
+        raise _Cut(b"".join(parts)) from error
     return b"".join(parts)
 
 
@@ -177,7 +195,7 @@ def _inflate(window: int) -> Callable[[bytes], Iterator[bytes]]:
                 rest = decoder.unconsumed_tail
             if not decoder.eof:
                 yield decoder.flush(_STEP_BYTES)
-                raise EOFError("ends before its data do")
+                raise EOFError
             rest = decoder.unused_data
 
     return decode
@@ -190,7 +208,7 @@ def _brotli(payload: bytes) -> Iterator[bytes]:
         piece = decoder.process(rest, output_buffer_limit=_STEP_BYTES)
         rest = b""
         if not piece and decoder.can_accept_more_data():
-            raise EOFError("ends before its data do")
+            raise EOFError
         yield piece
 
 

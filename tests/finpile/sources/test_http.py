@@ -85,10 +85,28 @@ def test_no_more_than_the_limit_is_decoded(coding: str) -> None:
     assert len(parse_response(block, size).payload) == size
 
 
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "Deflate", "br", "zstd"])
+def test_a_cut_payload_gives_its_beginning(coding: str) -> None:
+    text = b"".join(b"<p>Line %d of %s.\n" % (number, b"%x" % 7**number) for number in range(1500))
+    data = {
+        "gzip": gzip.compress(text, mtime=0),
+        "deflate": zlib.compress(text),
+        "Deflate": deflated(text, -15),
+        "br": brotli.compress(text, quality=5),
+        "zstd": zstandard.ZstdCompressor().compress(text),
+    }[coding]
+    for cut in (len(data) // 2, len(data) - 1):
+        found = parse_response(message(data[:cut], f"Content-Encoding: {coding}"), LIMIT).payload
+        assert len(found) > 10_000 and text.startswith(found)
+    size = b"%x\r\n" % len(data)
+    chunked = message(size + data[: len(data) // 2], f"Content-Encoding: {coding}\nTransfer-Encoding: chunked")
+    assert len(text) > len(found := parse_response(chunked, LIMIT).payload) > 10_000 and text.startswith(found)
+
+
 @pytest.mark.parametrize(
     ("payload", "headers"),
     [
-        (CODINGS["gzip"][:50], "Content-Encoding: gzip"),
+        (CODINGS["gzip"][:12], "Content-Encoding: gzip"),
         (CODINGS["gzip"][:30] + b"\0" * 30, "Content-Encoding: gzip"),
         (b"\0\1\2", "Content-Encoding: br"),
         (b"3\r\nabc\r\nno chunk", "Transfer-Encoding: chunked"),
