@@ -23,6 +23,8 @@ from finpile.timestamps import check_pattern, date_format
 
 #: Bytes of the name of a folder, `dataset=D` or `source=S`, that file systems allow.
 _MAX_FOLDER_BYTES = 255
+#: Bytes that records are found by, and that separate their fields.
+_ASCII_MARKS = b'\r\n\t{}[]<>":,;|'
 #: The kinds of sources, in the order of the European Commission's template for summaries of training content.
 Kind = Literal["public", "licensed", "private", "crawled", "user", "synthetic", "own"]
 
@@ -55,7 +57,8 @@ class SourceConfig:
     """jsonl, json, parquet, csv: the format of the date field: `day-first`, `month-first`, `year-first`, or a pattern
     like `%d-%m-%Y`. If null, dates such as 2/10/2008 need a value that proves their order: `23/10/2008`."""
     encoding: tuple[str, ...] = ()
-    """Encodings to try in order; empty: those of the format (strict UTF-8 for jsonl, parquet and text)."""
+    """Encodings to try in order; empty: those of the format (strict UTF-8 for jsonl, parquet and text). Lines of jsonl
+    and csv are found by their bytes: UTF-16 is for formats of whole files, such as text and json."""
     clean: CleanConfig = field(default_factory=CleanConfig)
     license: str | None = None
     """Licence of documents without a licence of their own."""
@@ -139,6 +142,19 @@ class SourceConfig:
                 raise ConfigError(
                     f"encoding: no encoding is called {name!r}, in source {self.label!r}; try utf-8 or latin-1"
                 ) from None
+            if FORMATS.get(self.format).has_ascii_marks and not _has_ascii(name):
+                raise ConfigError(
+                    f"encoding: format {self.format} needs an encoding that ASCII is a part of, and {name} is not one, "
+                    f"in source {self.label!r}: convert the files to UTF-8, as by `iconv -f {name} -t utf-8`"
+                )
+
+
+def _has_ascii(encoding: str) -> bool:
+    """Whether the bytes that records are found by mean in the encoding what they mean in ASCII."""
+    try:
+        return _ASCII_MARKS.decode(encoding) == _ASCII_MARKS.decode()
+    except UnicodeError:
+        return False
 
 
 def with_files_below(source: SourceConfig, root: str) -> SourceConfig:

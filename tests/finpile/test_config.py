@@ -316,6 +316,7 @@ BAD_VALUES = [
     (SMALL.replace("dataset: FinPile", f"dataset: {'x' * 248}"), 4, "takes 256 bytes of 255: shorten it"),
     (SMALL.replace("format: jsonl", "format: text"), 7, "format text of source 'News' has no named fields"),
     (SMALL + "    encoding: [utf-8, utf-9]\n", 8, "no encoding is called 'utf-9'"),
+    (SMALL + "    encoding: [utf-8, utf-16]\n", 8, "`iconv -f utf-16 -t utf-8`"),
     (SMALL + "    clean: {filters: [c5]}\n", 8, "did you mean `c4`?"),
     ("name: x\nsources: []\n", 2, "list at least one under `sources:`"),
     (SMALL + "dedup: {exact: false}\n", 8, "set `exact: true`"),

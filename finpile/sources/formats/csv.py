@@ -195,5 +195,6 @@ FORMAT = Format(
     structure={"csv_header": "the first line, with the names of the columns"},
     fields=TARGETS,
     keeps_fields=True,
+    has_ascii_marks=True,
     field_names=_field_names,
 )  # fmt: skip

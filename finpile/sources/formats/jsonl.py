@@ -76,6 +76,7 @@ FORMAT = Format(
     },
     fields=TARGETS,
     keeps_fields=True,
+    has_ascii_marks=True,
     field_names=field_names,
     suffixes=(".jsonl", ".ndjson", ".json"),
 )
