@@ -42,9 +42,10 @@ class Output(PathOrUrl):
         self._is_folder = is_folder
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Raises: ConfigError if a folder on the way there is a file, or cannot be written."""
+        """Raises: ConfigError if a folder on the way there is a file, cannot be written, or is that of a build."""
         path = super().convert(value, param, ctx)
         check_writable(path, is_folder=self._is_folder)
+        _check_not_in_build(path)
         return path
 
 
@@ -63,6 +64,28 @@ def check_writable(path: str, *, is_folder: bool = True) -> None:
         raise ConfigError(f"{path}: {place} is a file, not a folder: name another place to write to")
     if not os.access(place, os.W_OK | os.X_OK):
         raise ConfigError(f"{path}: {place} cannot be written: name another place")
+
+
+def _check_not_in_build(path: str) -> None:
+    """Raises: ConfigError for a path in the output folder of a build: it has the files of its manifest and no others."""
+    folder = path.rstrip("/") if "://" in path else os.path.abspath(path)
+    while folder.rpartition("/")[0] not in ("", folder) and not folder.endswith("://"):
+        if _is_build(folder):
+            raise ConfigError(f"-o {path}: {folder} has a build, to which no other files can be added: name another")
+        folder = folder.rpartition("/")[0]
+
+
+def _is_build(folder: str) -> bool:
+    manifest = f"{folder}/manifest.json"
+    if "://" not in folder and not os.path.isfile(manifest):
+        return False
+    from finpile import storage
+
+    try:
+        found = storage.read_json(manifest)
+    except (OSError, ValueError):
+        return False
+    return isinstance(found, dict) and {"version", "stages", "checksum"} <= found.keys()
 
 
 def _check_path(path: str) -> None:

@@ -199,6 +199,15 @@ def test_place_of_the_result_is_checked_first(corpus: Path, monkeypatch: pytest.
     assert "is a file, not a folder" in refusal(corpus.parent, *WRITERS[name], "corpus.yaml/result")
 
 
+@pytest.mark.parametrize("name", WRITERS)
+def test_results_are_not_written_into_a_build(corpus: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.chdir(corpus.parent)
+    (corpus.parent / "run").mkdir(exist_ok=True)
+    for place in ("out/result", "out/new/result"):
+        says = f"-o {place}: {corpus.parent}/out has a build, to which no other files can be added"
+        assert says in refusal(corpus.parent, *WRITERS[name], place)
+
+
 def test_report_looks_for_its_tokenizers_first(corpus: Path) -> None:
     refusal(corpus.parent, "report", corpus.parent / "out", "--compare", corpus.parent / "none")
 
