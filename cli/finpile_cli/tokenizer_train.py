@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from finpile.config import TokenizerConfig
+from finpile.config.tokenizer import LEAST_ENTRIES
 from finpile.errors import ConfigError
 from finpile.report.vocabulary import short_chunks, shortfall
 from finpile_cli.console import Console, json_option
@@ -31,8 +32,6 @@ _PRESETS: dict[str, dict[str, Any]] = {
     "bloomberggpt": {"chunks": 256, "chunk_vocab_size": 65_536, "vocab_size": 131_072},
 }
 _DEFAULT = TokenizerConfig()
-#: The bytes and `<|endoftext|>`, and one piece more.
-_LEAST = 258
 
 
 @click.command(cls=BeamOptionsLast)
@@ -55,7 +54,7 @@ _LEAST = 258
 )
 @click.option(
     "--vocab-size",
-    type=click.IntRange(min=_LEAST),
+    type=click.IntRange(min=LEAST_ENTRIES),
     help=f"Entries of the vocabulary.  [default: {_DEFAULT.vocab_size}]",
 )
 @click.option(
@@ -66,7 +65,7 @@ _LEAST = 258
 )
 @click.option(
     "--chunk-vocab-size",
-    type=click.IntRange(min=_LEAST),
+    type=click.IntRange(min=LEAST_ENTRIES),
     help=f"Pieces of a chunk's model.  [default: {_DEFAULT.chunk_vocab_size}]",
 )
 @click.option(

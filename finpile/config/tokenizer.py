@@ -9,6 +9,8 @@ from finpile.config import bounds
 from finpile.config.limits import size_bytes
 from finpile.errors import ConfigError
 
+#: The bytes and `<|endoftext|>`, and one piece more.
+LEAST_ENTRIES = 258
 #: Less text trains no useful vocabulary.
 _LEAST_SAMPLE = 1000
 
@@ -47,8 +49,8 @@ class TokenizerConfig:
     def __post_init__(self) -> None:
         self._check_use()
         why = "each entry takes memory in the tokenizer and a row of a model's embedding"
-        bounds.within("tokenizer.vocab_size", self.vocab_size, 258, bounds.MAX_ENTRIES, why)
-        bounds.within("tokenizer.chunk_vocab_size", self.chunk_vocab_size, 258, bounds.MAX_ENTRIES, why)
+        bounds.within("tokenizer.vocab_size", self.vocab_size, LEAST_ENTRIES, bounds.MAX_ENTRIES, why)
+        bounds.within("tokenizer.chunk_vocab_size", self.chunk_vocab_size, LEAST_ENTRIES, bounds.MAX_ENTRIES, why)
         if self.chunks != "auto":
             why = "each chunk of a domain is a training and a file of its own"
             bounds.within("tokenizer.chunks", self.chunks, 1, bounds.MAX_CHUNKS, why)

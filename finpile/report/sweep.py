@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from finpile_tokenizer import MIN_VOCAB_SIZE
 from finpile_tokenizer.sweep import SweepPoint, edge_of, power_of_two_above, smallest
 
 from finpile.report.drawing.lines import Label, Line, LineChart, Rule
@@ -61,7 +62,8 @@ def _notes(points: Sequence[SweepPoint], largest_asked: int) -> Iterator[str]:
     else:
         where = "the only size tried" if edge == "only" else f"the {edge} of the sizes tried"
         smaller, larger = "smaller sizes", "more training text" if is_short else "larger sizes"
-        try_also = {"smallest": smaller, "largest": larger, "only": f"{smaller}, and {larger}"}[edge]
+        both = f"{smaller}, and {larger}" if best.vocab_size > MIN_VOCAB_SIZE else larger
+        try_also = {"smallest": smaller, "largest": larger, "only": both}[edge]
         yield (
             f"The smallest encoding is that of {best.vocab_size:,} entries, {where}: the minimum may be at a size that "
             f"was not tried; try {try_also}."

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from finpile.config.tokenizer import LEAST_ENTRIES
+
 
 def shortfall(training: Mapping[str, Any], *, size: str, chunk_settings: str) -> str | None:
     """A warning if `training.json` has fewer entries than requested, else None.
@@ -14,9 +16,11 @@ def shortfall(training: Mapping[str, Any], *, size: str, chunk_settings: str) ->
     found, requested = training["vocab_size"], training["vocab_size_asked_for"]
     if found >= requested:
         return None
-    text, remedy = "text", f"add text or lower {size} to {found}"
+    text, remedy = "text", "add text"
     if "share_of_text" in training:
-        text, remedy = "sample", f"raise the sample or lower {size} to {found}"
+        text, remedy = "sample", "raise the sample"
+    if found >= LEAST_ENTRIES:
+        remedy += f" or lower {size} to {found}"
     if training["mode"] != "global":
         remedy += f", or raise {chunk_settings}"
     return f"the vocabulary has {found:,} of the {requested:,} entries requested, the {text} gives no more: {remedy}"

@@ -69,6 +69,15 @@ def test_files_hold_the_table_and_the_plot_and_are_the_same_again(folder: Path, 
     assert "<svg" in (first / "sweep.svg").read_text()
 
 
+def test_the_folder_of_a_build_is_refused(folder: Path, run: Run) -> None:
+    (folder / "manifest.json").write_text('{"version": 1, "stages": [], "checksum": ""}')
+    command = ("tokenizer", "sweep", folder, "--on", folder / "other.txt", "--sizes", "300", "-o")
+    for out in (folder, f"{folder}/", folder / "new", folder.as_uri()):
+        assert "has a build, to which no other files can be added" in run(*command, out).refusal()
+    (folder / "manifest.json").write_text('{"name": "of another tool"}')
+    assert run(*command, folder / "new").code == 0
+
+
 def test_one_training_passes_through_all_sizes(folder: Path, run: Run) -> None:
     result = run(
         "tokenizer", "sweep", "--train", folder / "train.txt", "--on", folder / "other.txt", "--sizes", "300:500"
@@ -104,6 +113,16 @@ def test_a_minimum_at_the_edge_of_the_sizes_is_called_that(folder: Path, run: Ru
         plot = (folder / "a/sweep.svg").read_text()
         assert ("size tried)" in plot) == (edge is not None)
         assert ("power of two above" in plot) == (edge is None)
+
+
+def test_no_size_below_the_least_is_advised(folder: Path, run: Run) -> None:
+    """A text of bytes that are in no longer piece is smallest with the fewest entries."""
+    (folder / "bytes.txt").write_text("\x01\x02\x03" * 200)
+    command = ("tokenizer", "sweep", folder, "--on", folder / "bytes.txt", "--sizes")
+    several = run(*command, "257,300").out
+    assert "The smallest encoding is that of 257 entries; the power of two above it is 512." in several
+    assert run(*command, "257,300", "--json").json()["edge"] is None
+    assert "not tried; try larger sizes." in run(*command, "257").out
 
 
 def test_texts_of_another_field_are_swept(folder: Path, run: Run) -> None:

@@ -78,7 +78,8 @@ def smallest(points: Sequence[SweepPoint]) -> SweepPoint:
 def edge_of(points: Sequence[SweepPoint]) -> Edge | None:
     """The end of the sizes tried at which the smallest encoding is; None if sizes on both sides of it are larger.
 
-    At an end, the text may be smaller yet with a size that was not tried.
+    At an end, the text may be smaller yet with a size that was not tried. `MIN_VOCAB_SIZE` has no size below it, and so
+    is not an end if others were tried.
 
     Raises:
         TokenizerError: as `smallest`.
@@ -90,7 +91,9 @@ def edge_of(points: Sequence[SweepPoint]) -> Edge | None:
     sizes, best = [point.vocab_size for point in points], smallest(points).vocab_size
     if len(set(sizes)) == 1:
         return "only"
-    return "smallest" if best == min(sizes) else "largest" if best == max(sizes) else None
+    if best == min(sizes):
+        return "smallest" if best > MIN_VOCAB_SIZE else None
+    return "largest" if best == max(sizes) else None
 
 
 def power_of_two_above(vocab_size: int) -> int:

@@ -111,11 +111,13 @@ def test_filter_whose_reasons_together_remove_more_is_named() -> None:
 
 
 def test_a_small_vocabulary_of_a_sample_names_the_sample() -> None:
-    training = {"vocab_size": 90, "vocab_size_asked_for": 100, "mode": "global"}
-    assert "the text gives no more: add text or lower SIZE to 90" in str(
+    training = {"vocab_size": 900, "vocab_size_asked_for": 1000, "mode": "global"}
+    assert "the text gives no more: add text or lower SIZE to 900" in str(
         shortfall(training, size="SIZE", chunk_settings="")
     )
     sampled = shortfall({**training, "share_of_text": 0.5}, size="SIZE", chunk_settings="")
-    assert "the sample gives no more: raise the sample or lower SIZE to 90" in str(sampled)
+    assert "the sample gives no more: raise the sample or lower SIZE to 900" in str(sampled)
+    fewest = {**training, "vocab_size": 257, "vocab_size_asked_for": 300}
+    assert str(shortfall(fewest, size="SIZE", chunk_settings="")).endswith("the text gives no more: add text")
     chunks = {"short_chunks": 1, "chunk_models": 2, "chunk_vocab_size": 9, "mean_chunk_pieces": 2, "share_of_text": 0.5}
     assert "Raise the sample, or lower CHUNKS or SIZE" in str(short_chunks(chunks, size="SIZE", chunks="CHUNKS"))
