@@ -129,6 +129,21 @@ def test_workers_make_the_same_tokens(tmp_path: Path, grown: Path, threads: bool
     assert_same(*(files_below(tree / "snapshots/000001") for tree in (out, grown / "out")))
 
 
+def test_an_export_names_the_tokens_of_snapshots(tmp_path: Path, grown: Path) -> None:
+    def export(folder: Path, name: str, split: str) -> dict[str, Any]:
+        words = ["export", "tokens", str(folder), "-o", str(tmp_path / name), "--format", "npy", "--split", split]
+        done = CliRunner().invoke(finpile, [*words, "--json"], catch_exceptions=False)
+        assert done.exit_code == 0
+        return dict(json.loads(done.output))
+
+    snapshot = grown / "out/snapshots/000001"
+    of_build, added = export(grown / "out", "build", "train"), export(snapshot, "added", "train")
+    assert of_build["not_exported"] == [str(snapshot)] and added["not_exported"] == []
+    store = TokenStore.open(f"{snapshot}/tokens/split=train")
+    assert added["num_tokens"] == store.num_tokens > 0
+    assert export(grown / "build", "alone", "train")["not_exported"] == []
+
+
 def test_a_removal_lists_the_sequences_and_tokens_of_what_comes_back(tmp_path: Path, config: CorpusConfig) -> None:
     days, out = make_days(6, 10), tmp_path / "out"
     story = {"text": "Oil rose 2 percent on Monday after the ministers met in Vantry.", "timestamp": "2021-01-01"}
