@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import typing
 from collections.abc import Iterable
 from typing import Any
 
@@ -35,6 +36,14 @@ def one_of(what: str, value: str, choices: Iterable[str]) -> None:
     """Raises: ConfigError if `value` is none of the choices."""
     if value not in choices:
         raise ConfigError(f"{what}: {value!r} is not known{nearest(value, choices)}")
+
+
+def literals(what: str, config: Any) -> None:
+    """Raises: ConfigError if a field of a dataclass whose type is `Literal` has another value: those of a file are
+    checked as they are read, those of Python are not."""
+    for name, kind in typing.get_type_hints(type(config)).items():
+        if typing.get_origin(kind) is typing.Literal:
+            one_of(f"{what}.{name}", getattr(config, name), typing.get_args(kind))
 
 
 def at_least(what: str, value: int, least: int) -> None:

@@ -43,6 +43,7 @@ class NearConfig:
         return tuple(_NEAR_PRESETS)
 
     def __post_init__(self) -> None:
+        bounds.literals("near", self)
         why = "each shingle of a text is hashed word by word"
         bounds.within("near.ngram", self.ngram, 1, bounds.MAX_SHINGLE_WORDS, why)
         why = "every shingle of every document is hashed as often as bands x rows, and each band is a key of 8 bytes"
@@ -77,6 +78,7 @@ class SubstringConfig:
     """A document with fewer characters after cuts, not counting surrounding white space, is removed as a whole."""
 
     def __post_init__(self) -> None:
+        bounds.literals("substring", self)
         bounds.within("substring.min_length", self.min_length, 2, bounds.MAX_WINDOW, bounds.WINDOW_REASON)
         why = "it bounds what is left of a document, and few have more"
         bounds.within("substring.min_chars", self.min_chars, 0, bounds.MAX_WINDOW, why)
@@ -149,6 +151,7 @@ class DedupConfig:
     """The settings of dedup stages of other packages, by name: in the file, keys beside those above."""
 
     def __post_init__(self) -> None:
+        bounds.literals("dedup", self)
         for what, asked in (("near duplicates", self.near), ("repeated substrings", self.substring)):
             if asked is not None and not self.exact:
                 raise ConfigError(f"dedup: {what} are searched among distinct texts: set `exact: true`")

@@ -41,6 +41,7 @@ from finpile.dedup.plan import (
 )
 from finpile.dedup.redirects import redirect
 from finpile.documents.document import with_column
+from finpile.documents.labels import check_rule
 from finpile.documents.ledger import LEDGER_SCHEMA
 from finpile.errors import InputError
 from finpile.plugins import stages
@@ -118,6 +119,7 @@ def deduplicate(
     >>> result.removed.select(["id", "reason", "duplicate_of"]).to_pylist()
     [{'id': '1', 'reason': 'near_duplicate', 'duplicate_of': '0'}]
     """
+    check_rule("template_group", template_group)
     dedup = DedupConfig(
         exact=exact,
         exact_fold=exact_fold,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from finpile import storage
-from finpile.config import HeldoutConfig, OverlapConfig, SubstringConfig, load_config
+from finpile.config import HeldoutConfig, NearConfig, OverlapConfig, SubstringConfig, TemplatesConfig, load_config
 from finpile.dedup import deduplicate
 from finpile.documents.ledger import LEDGER_SCHEMA, restore
 from finpile.errors import ConfigError, InputError
@@ -251,6 +252,29 @@ def test_unusable_documents_are_refused(table: Any, message: str) -> None:
 def test_contradicting_settings_are_refused() -> None:
     with pytest.raises(ConfigError, match="exact: true"):
         deduplicate(pa.table({"text": ["x"]}), exact=False)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"scope": "corpse"}, "dedup.scope: 'corpse' is not known; did you mean `corpus`?"),
+        ({"order": "times"}, "dedup.order: 'times' is not known; did you mean `time`?"),
+        ({"exact_fold": "cases"}, "dedup.exact_fold: 'cases' is not known; did you mean `case`?"),
+        ({"template_group": "hosts"}, "template_group: 'hosts' is not known; did you mean `host`?"),
+    ],
+)
+def test_misspelt_settings_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        deduplicate(pa.table({"text": ["x"], "source": ["a"]}), templates=TemplatesConfig(), **settings)
+
+
+@pytest.mark.parametrize(
+    "setting", [(NearConfig, {"numbers": "Keep"}), (SubstringConfig, {"keep": "last"}), (SubstringConfig, {"snap": ""})]
+)
+def test_misspelt_values_of_settings_are_refused(setting: tuple[type, dict[str, Any]]) -> None:
+    kind, values = setting
+    with pytest.raises(ConfigError, match="is not known"):
+        kind(**values)
 
 
 def test_overlap_searches_near_duplicates_among_distinct_texts() -> None:
