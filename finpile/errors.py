@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import difflib
 import errno
+import shlex
 from collections.abc import Iterable
 
 #: Remedies for errors of the operating system about the machine, by number.
@@ -67,6 +68,15 @@ class FetchError(RunError):
 
 class IntegrityError(FinpileError, RuntimeError):
     """An output file is missing, damaged, or inconsistent with the manifest."""
+
+
+def command_line(*words: str) -> str:
+    """A command of FinPile for a message, as a shell reads it: words are quoted where they need it.
+
+    >>> command_line("verify", "my corpus")
+    "finpile verify 'my corpus'"
+    """
+    return shlex.join(["finpile", *words])
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

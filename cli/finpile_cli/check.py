@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from finpile.errors import command_line
 from finpile_cli.build import load
 from finpile_cli.check_records import check_records
 from finpile_cli.check_tokenizer import check_tokenizer
@@ -64,7 +65,8 @@ def check_command(config: str, root: str | None, peek: int, as_json: bool) -> No
     tokenizer = check_tokenizer(console, parsed, texts)
     for warning in warnings:
         console.warn(warning)
-    console.line(f"{config} is valid; build it with: finpile build {config} -o OUT")
+    words = ("build", config, "-o", "OUT", *(() if root is None else ("--root", root)))
+    console.line(f"{config} is valid; build it with: {command_line(*words)}")
     result = {"name": parsed.name, "sources": rows, "warnings": warnings}
     more = {"evaluation_sets": sets, "tokenizer": tokenizer}
     console.result({**result, **{name: found for name, found in more.items() if found}})

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from finpile.config import CorpusConfig, DedupConfig, HeldoutConfig, NearConfig, SubstringConfig
-from finpile.errors import ConfigError
+from finpile.errors import ConfigError, command_line
+from finpile.output.build_state import DEDUP_NAME
 from finpile_cli.build import fitted, stage_lines
 from finpile_cli.console import Console, json_option, quantity
 from finpile_cli.display import Display
@@ -220,9 +221,7 @@ def _tokenizer(path: str, unit: str | None) -> str:
 
 def _corpus(found: Inputs, dedup: DedupConfig) -> CorpusConfig:
     """Nothing is held out: all that is kept is on one side."""
-    return CorpusConfig(
-        name="deduplicated", sources=found.sources, root=found.root, dedup=dedup, heldout=HeldoutConfig()
-    )
+    return CorpusConfig(name=DEDUP_NAME, sources=found.sources, root=found.root, dedup=dedup, heldout=HeldoutConfig())
 
 
 def _described(found: Inputs) -> str:
@@ -308,7 +307,8 @@ def _close(
     else:
         console.line(f"{seconds:.1f} s, {quantity(total['bytes_in'] / seconds, 'B')}/s of text")
     console.line(f"kept:   {folder}/documents/")
-    console.line(f"ledger: {folder}/removed/ (finpile show {folder} ID: one document; finpile verify {folder})")
+    show, verify = command_line("show", folder, "ID"), command_line("verify", folder)
+    console.line(f"ledger: {folder}/removed/ ({show}: one document; {verify})")
     if attributes is not None:
         console.line(f"attributes: {attributes}/")
     console.result(

@@ -67,7 +67,7 @@ def check_writable(path: str, *, is_folder: bool = True) -> None:
 
 
 def _check_not_in_build(path: str) -> None:
-    """Raises: ConfigError for a path in the output folder of a build: it has the files of its manifest and no others."""
+    """Raises: ConfigError for a path in the output folder of a build, which has the files of its manifest alone."""
     folder = path.rstrip("/") if "://" in path else os.path.abspath(path)
     while folder.rpartition("/")[0] not in ("", folder) and not folder.endswith("://"):
         if _is_build(folder):

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from finpile.dedup.order import UNDATED, ends
 from finpile.documents.split import end_of_day
-from finpile.errors import ConfigError
+from finpile.errors import ConfigError, command_line
 from finpile.output.manifest import CERTIFICATE
 from finpile.plugins import stages
 
@@ -55,7 +55,7 @@ def ends_of(timestamps: pa.ChunkedArray) -> npt.NDArray[np.int64]:
 
 def check_causal(out: str, manifest: Mapping[str, Any], cut: Cut) -> None:
     """Raises: ConfigError for a build whose decisions may depend on later documents, or that ends before the day."""
-    remedy = f"and run `finpile build CONFIG -o {out}` again"
+    remedy = f"and run `{command_line('build', 'CONFIG.yaml', '-o', out)}` again"
     if manifest["config"]["dedup"].get("order") != "time":
         raise ConfigError(
             f"{out}: its decisions about documents depend on later ones: set `dedup: {{order: time}}` in the corpus "

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from finpile import storage
 from finpile.delta.log import PROTOCOL, Action, encode
 from finpile.delta.tables import DOCUMENTS, Table
-from finpile.errors import IntegrityError
+from finpile.errors import IntegrityError, command_line
 from finpile.output.layout import Layout, values_in_path
 from finpile.output.manifest import SNAPSHOT
 from finpile.output.published_files import PublishedFile, PublishedFiles
@@ -113,7 +113,8 @@ class TableFile:
         except (pa.ArrowException, OSError, ValueError, TypeError) as error:
             if isinstance(error, OSError) and not storage.is_damage(error):
                 raise
-            raise IntegrityError(f"{url} is damaged: `finpile delta {self.file.root}` writes it again") from error
+            again = command_line("delta", self.file.root)
+            raise IntegrityError(f"{url} is damaged: `{again}` writes it again") from error
 
 
 @dataclass(frozen=True, kw_only=True)

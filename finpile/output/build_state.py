@@ -14,8 +14,11 @@ from datetime import date
 from typing import Any
 
 from finpile import storage
+from finpile.errors import command_line
 from finpile.output.layout import Layout
 
+#: The name of the corpus that `finpile dedup` makes.
+DEDUP_NAME = "deduplicated"
 _RUNNING, _WHOLE = "running", "whole"
 _AS_OF = re.compile(r".* as of (\d{4}-\d\d-\d\d)", re.DOTALL)
 
@@ -30,11 +33,12 @@ class BuildState:
     """The paths of the sources: absolute paths or URLs, with their patterns."""
     is_whole: bool
 
-    @property
-    def command(self) -> str:
-        """The command that writes this build, without its folder, for a message."""
-        of_day = _AS_OF.fullmatch(self.name)
-        return f"finpile as-of BUILD {of_day[1]}" if of_day else "finpile build CONFIG.yaml"
+    def command(self, out: str) -> str:
+        """The command that writes this build to the folder `out`, for a message."""
+        if of_day := _AS_OF.fullmatch(self.name):
+            return command_line("as-of", "BUILD", of_day[1], "-o", out)
+        words = ("dedup", "DOCS") if self.name == DEDUP_NAME else ("build", "CONFIG.yaml")
+        return command_line(*words, "-o", out)
 
     @classmethod
     def of_config(cls, config: Mapping[str, Any], *, is_whole: bool) -> BuildState:

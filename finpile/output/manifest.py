@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from finpile import storage
-from finpile.errors import InputError, IntegrityError
+from finpile.errors import InputError, IntegrityError, command_line
 from finpile.output import stage_record
 from finpile.output.build_state import read_state
 from finpile.output.layout import Layout
@@ -65,22 +65,20 @@ def read_manifest(layout: Layout, *, through: str = "split") -> dict[str, Any]:
         name = f"the build {state.name!r}" if state.name else "a build"
         raise InputError(
             f"{layout.root} holds no finished build: {name} is running, or was interrupted; the command that began it "
-            f"ends it: {state.command} -o {layout.root}"
+            f"ends it: {state.command(layout.root)}"
         )
+    build = command_line("build", "CONFIG.yaml", "-o", layout.root)
     try:
         manifest: dict[str, Any] = storage.read_json(layout.manifest)
         ran = [stage["stage"] for stage in manifest["stages"]]
     except (FileNotFoundError, NotADirectoryError):
-        raise InputError(
-            f"{layout.root} holds no finished build (no manifest.json): "
-            f"run `finpile build CONFIG.yaml -o {layout.root}`"
-        ) from None
+        raise InputError(f"{layout.root} holds no finished build (no manifest.json): run `{build}`") from None
     except (ValueError, KeyError, TypeError) as error:
         raise damaged_manifest(layout.manifest) from error
     if manifest.get("version") != MANIFEST_VERSION:
         raise InputError(
             f"{layout.manifest} has version {manifest.get('version')}, and this FinPile reads version "
-            f"{MANIFEST_VERSION}: run `finpile build CONFIG.yaml -o {layout.root}` again, which reuses finished stages"
+            f"{MANIFEST_VERSION}: run `{build}` again, which reuses finished stages"
         )
     if problem := _why_not(layout, manifest, ran, through):
         raise problem if is_unaltered(manifest) else damaged_manifest(layout.manifest, _ALTERED)
@@ -159,8 +157,8 @@ def published(manifest: Mapping[str, Any], folder: str) -> list[str]:
 def remedy(layout: Layout) -> str:
     """The remedy for a damaged output folder, for a message."""
     return (
-        f"`finpile verify {layout.root}` says what else is damaged; the build's command writes missing files again, "
-        "with --fresh all of them"
+        f"`{command_line('verify', layout.root)}` says what else is damaged; the build's command writes missing "
+        "files again, with --fresh all of them"
     )
 
 

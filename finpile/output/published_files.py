@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from finpile import storage
-from finpile.errors import IntegrityError
+from finpile.errors import IntegrityError, command_line
 from finpile.output.layout import Layout, earlier_place, facts_part, with_path_columns
 from finpile.output.manifest import recorded_files
 from finpile.output.stage_record import FileRecord
@@ -189,9 +189,9 @@ class PublishedFile:
     def damage(self, what: str) -> IntegrityError:
         """The error for a file of which that is true."""
         return IntegrityError(
-            f"{storage.join(self.root, self.path)} {what}: `finpile verify {self.root}` lists all damaged files; of a "
-            "build without snapshots, delete them and run the build's command again; else restore them, or build the "
-            "corpus again with --fresh"
+            f"{storage.join(self.root, self.path)} {what}: `{command_line('verify', self.root)}` lists all damaged "
+            "files; of a build without snapshots, delete them and run the build's command again; else restore them, or "
+            "build the corpus again with --fresh"
         )
 
 
@@ -208,7 +208,8 @@ class PublishedFiles:
     def __getitem__(self, path: str) -> PublishedFile:
         """Raises: IntegrityError for a path that the manifest does not list."""
         if path not in self._records:
-            raise IntegrityError(f"{storage.join(self._root, path)} is in no manifest: `finpile verify {self._root}`")
+            verify = command_line("verify", self._root)
+            raise IntegrityError(f"{storage.join(self._root, path)} is in no manifest: `{verify}`")
         return PublishedFile(self._root, self._records[path])
 
     def facts_of(self, path: str) -> PublishedFile | None:

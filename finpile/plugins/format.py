@@ -31,7 +31,7 @@ class Format:
     keeps_fields: bool = False
     """Whether `meta` also has the fields of records that no setting uses, under their names."""
     has_ascii_marks: bool = False
-    """Whether records are found by bytes of ASCII, so that a source's encodings must have ASCII as a part: not UTF-16."""
+    """Whether records are found by bytes of ASCII, so that encodings must have ASCII as a part: not UTF-16."""
     structure: Mapping[str, str] = field(default_factory=dict)
     """Kinds of structure of its own, beside `finpile.sources.STRUCTURE`, and their meanings."""
     fields: tuple[str, ...] = ()

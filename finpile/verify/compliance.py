@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from finpile import storage
+from finpile.errors import command_line
 from finpile.output.layout import COMPLIANCE
 from finpile.report.compliance import STATED, Given, load_given, papers_of
 from finpile.report.compliance.domains import suffixes_version
@@ -30,7 +31,7 @@ def checks(output: Output) -> list[Check]:
 
 def _unrelated(output: Output, given: Given) -> str:
     """Why the papers cannot be made again; empty if they can."""
-    again = f"`finpile report {output.layout.root} --compliance` writes them again"
+    again = f"`{command_line('report', output.layout.root, '--compliance')}` writes them again"
     if given.suffixes != suffixes_version():
         return f"domains are of {given.suffixes}, and this is {suffixes_version()}: install that version; or {again}"
     if not manifest_url(output.layout, output.manifest, given.manifest):

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from finpile import storage
-from finpile.errors import FinpileError
+from finpile.errors import FinpileError, command_line
 from finpile.output import stage_record
 from finpile.output.layout import ATTRIBUTES, COMPLIANCE, DELTA, Layout, earlier_place
 from finpile.output.manifest import SNAPSHOT, recorded_files
@@ -52,10 +52,10 @@ def checks(output: Output) -> list[Check]:
 
 
 def _interrupted(layout: Layout, begun: Mapping[str, Any]) -> str:
-    command = f"remove {layout.root}" if "taken_down" in begun[SNAPSHOT] else f"append {layout.root} CONFIG.yaml"
+    words = ("remove", layout.root) if "taken_down" in begun[SNAPSHOT] else ("append", layout.root, "CONFIG.yaml")
     return (
         f"snapshot {number_of(begun)} is being published, or was interrupted; the command that began it ends it: "
-        f"finpile {command}"
+        f"{command_line(*words)}"
     )
 
 

@@ -25,7 +25,7 @@ from finpile import storage
 from finpile.as_of import Cut, count_again, rows_of_day
 from finpile.documents.document import CLEAN_SCHEMA
 from finpile.documents.ledger import LEDGER_SCHEMA, count_removed
-from finpile.errors import ConfigError
+from finpile.errors import ConfigError, command_line
 from finpile.filings.facts import fact_counts, flat_facts
 from finpile.output import stage_record
 from finpile.output.layout import Layout
@@ -157,7 +157,8 @@ def _clean_shards(whole: Layout, manifest: Mapping[str, Any]) -> tuple[ShardRef,
         refs = ()
     is_there = stage_record.is_done(whole.work("clean"), recorded["clean"])
     if not refs or not is_there or not all(ref.file.exists() for ref in refs):
-        remedy = f"build the corpus again (`finpile build CONFIG -o {whole.root} --fresh`) and keep .work"
+        again = command_line("build", "CONFIG.yaml", "-o", whole.root, "--fresh")
+        remedy = f"build the corpus again (`{again}`) and keep .work"
         if CERTIFICATE in manifest:
             remedy = "name the whole build"
         raise ConfigError(

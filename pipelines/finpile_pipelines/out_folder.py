@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from finpile import storage
 from finpile.config import CorpusConfig, to_dict
-from finpile.errors import ConfigError
+from finpile.errors import ConfigError, command_line
 from finpile.output.build_state import BuildState, read_state, write_state
 from finpile.output.layout import Layout
 from finpile.output.manifest import damaged_manifest, file_of_list, is_unaltered
@@ -71,10 +71,11 @@ def check_takedowns(layout: Layout, saved: str | None) -> None:
     if file is None:
         return
     if saved is None:
+        remove = command_line("remove", layout.root, "--documents-from", "FILE", "--why", "TEXT")
         raise ConfigError(
             f"-o {layout.root} holds a build from which {takedowns.num_rows:,} documents were taken down "
             f"({layout.root}/{file['path']}), and --fresh brings them back: say --takedowns-to FILE to save their "
-            f"ids, and after the build `finpile remove {layout.root} --documents-from FILE --why TEXT`"
+            f"ids, and after the build `{remove}`"
         )
     storage.write_bytes(saved, "".join(f"{name}\n" for name in takedowns["id"].to_pylist()).encode())
 

@@ -70,7 +70,10 @@ def test_root_may_be_given(run: Run, corpus: Path, tmp_path: Path, monkeypatch: 
     assert run("check", corpus).code == 2
     assert run("check", corpus, "--root", tmp_path / "other").code == 0
     monkeypatch.chdir(tmp_path)
-    assert run("check", corpus, "--root", "other").code == 0
+    (tmp_path / "my corpus.yaml").write_bytes(corpus.read_bytes())
+    found = run("check", "my corpus.yaml", "--root", "other")
+    assert found.code == 0
+    assert found.out.rstrip().endswith("finpile build 'my corpus.yaml' -o OUT --root other")
 
 
 def test_pattern_without_matches_names_line_pattern_and_existing_files(run: Run, corpus: Path) -> None:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import inspect
 import pickle
+import re
+from pathlib import Path
 
+import finpile_cli
+import finpile_pipelines
 import pytest
 
+import finpile
 from finpile import errors
 from finpile.errors import (
     ConfigError,
@@ -51,3 +56,12 @@ def test_tree_above_is_whole_and_drawn_in_the_docstring() -> None:
 def test_error_survives_the_way_from_a_worker_process(kind: type[FinpileError]) -> None:
     found = pickle.loads(pickle.dumps(kind("the message")))
     assert (type(found), str(found), found.exit_code) == (kind, "the message", kind.exit_code)
+
+
+@pytest.mark.parametrize("package", [finpile, finpile_cli, finpile_pipelines])
+def test_commands_in_messages_are_quoted_for_a_shell(package: object) -> None:
+    """A path in a command is a word of `command_line`."""
+    written = re.compile(r"\bfinpile (?:[a-z-]+ )+(?:[A-Z][\w.]* )*(?:-+[a-z-]+ )?\{")
+    files = sorted(Path(package.__path__[0]).rglob("*.py"))  # type: ignore[attr-defined]
+    found = [f"{path}: {line}" for path in files for line in path.read_text().splitlines() if written.search(line)]
+    assert files and [line for line in found if not re.search(r"of `finpile [a-z ]+`", line)] == []

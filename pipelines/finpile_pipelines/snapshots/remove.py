@@ -22,7 +22,7 @@ from finpile.counts.stages import EARLY
 from finpile.documents.conditions import check_columns
 from finpile.documents.document import DOCUMENT_SCHEMA
 from finpile.documents.ledger import LEDGER_SCHEMA
-from finpile.errors import ConfigError, InputError, nearest
+from finpile.errors import ConfigError, InputError, command_line, nearest
 from finpile.history.trace import tokens_of
 from finpile.output.layout import Layout
 from finpile.output.manifest import load_manifest
@@ -169,6 +169,6 @@ def _check(wanted: Wanted, found: pa.Table, known: pa.Table, out: str) -> None:
         if known.num_rows and unknown:
             message += (
                 f"; {known.num_rows:,} documents were taken down before, of which {', '.join(unknown)} is not known: "
-                f"`finpile ls {out} --reason {REASON}` lists them"
+                f"`{command_line('ls', out, '--reason', REASON)}` lists them"
             )
         raise InputError(message)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from finpile.errors import InputError, IntegrityError
+from finpile.output.build_state import DEDUP_NAME, BuildState, write_state
 from finpile.output.layout import Layout
 from finpile.output.manifest import load_manifest
 from finpile.verify import verify
@@ -138,8 +139,24 @@ def test_many_places_are_reported_by_the_first_and_their_number(copy_of_sample: 
 def test_folder_without_a_manifest_is_no_build(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"holds no finished build .+ run `finpile build CONFIG.yaml -o "):
         verify(str(tmp_path))
-    with pytest.raises(InputError):
-        load_manifest(Layout(str(tmp_path / "absent")))
+    with pytest.raises(InputError, match=r"`finpile build CONFIG.yaml -o '\S+/my corpus'`"):
+        load_manifest(Layout(str(tmp_path / "my corpus")))
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("News", "finpile build CONFIG.yaml -o '{}'"),
+        ("News as of 2020-01-02", "finpile as-of BUILD 2020-01-02 -o '{}'"),
+        (DEDUP_NAME, "finpile dedup DOCS -o '{}'"),
+    ],
+)
+def test_an_interrupted_run_names_its_command(tmp_path: Path, name: str, command: str) -> None:
+    out = tmp_path / "my corpus"
+    write_state(Layout(str(out)), BuildState(name=name, paths=(), is_whole=False))
+    with pytest.raises(InputError) as caught:
+        load_manifest(Layout(str(out)))
+    assert str(caught.value).endswith(f"the command that began it ends it: {command.format(out)}")
 
 
 MANIFESTS = {"cut": '{"version": 1, "sta', "empty": "", "of another kind": "[]", "without stages": '{"version": 1}'}
