@@ -45,7 +45,17 @@ class Output(PathOrUrl):
         """Raises: ConfigError if a folder on the way there is a file, cannot be written, or is that of a build."""
         path = super().convert(value, param, ctx)
         check_writable(path, is_folder=self._is_folder)
-        _check_not_in_build(path)
+        _check_not_in_build(path, _absolute(path))
+        return path
+
+
+class _BuildFolder(PathOrUrl):
+    """The folder of a build, or of another result of several runs, which may exist."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Raises: ConfigError if it lies in the folder of another build."""
+        path = super().convert(value, param, ctx)
+        _check_not_in_build(path, _absolute(path).rpartition("/")[0])
         return path
 
 
@@ -66,10 +76,13 @@ def check_writable(path: str, *, is_folder: bool = True) -> None:
         raise ConfigError(f"{path}: {place} cannot be written: name another place")
 
 
-def _check_not_in_build(path: str) -> None:
-    """Raises: ConfigError for a path in the output folder of a build, which has the files of its manifest alone."""
-    folder = path.rstrip("/") if "://" in path else os.path.abspath(path)
-    while folder.rpartition("/")[0] not in ("", folder) and not folder.endswith("://"):
+def _absolute(path: str) -> str:
+    return path.rstrip("/") if "://" in path else os.path.abspath(path)
+
+
+def _check_not_in_build(path: str, folder: str) -> None:
+    """Raises: ConfigError if the folder, or one above it, is that of a build, which has the files of its manifest."""
+    while folder.strip("/") and not folder.endswith(":/"):
         if _is_build(folder):
             raise ConfigError(f"-o {path}: {folder} has a build, to which no other files can be added: name another")
         folder = folder.rpartition("/")[0]
@@ -102,7 +115,12 @@ def _check_path(path: str) -> None:
 def output_option(metavar: str) -> Callable[[Command], Command]:
     """The folder that a command makes, of a build under the name OUT."""
     return click.option(
-        "-o", "--output", required=True, type=PathOrUrl(), metavar=metavar, help="Output folder: a path or fsspec URL."
+        "-o",
+        "--output",
+        required=True,
+        type=_BuildFolder(),
+        metavar=metavar,
+        help="Output folder: a path or fsspec URL.",
     )
 
 

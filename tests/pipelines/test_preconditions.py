@@ -208,6 +208,18 @@ def test_results_are_not_written_into_a_build(corpus: Path, monkeypatch: pytest.
         assert says in refusal(corpus.parent, *WRITERS[name], place)
 
 
+@pytest.mark.parametrize(
+    "command",
+    [("build", "corpus.yaml"), ("as-of", "out", "2020-01-01"), ("dedup", "News.jsonl"), ("tokenizer", "train", "out")],
+)
+def test_builds_are_not_written_into_a_build(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(corpus.parent)
+    message = refusal(corpus.parent, *command, "-o", "out/new")
+    assert message == f"-o out/new: {corpus.parent}/out has a build, to which no other files can be added: name another"
+
+
 def test_report_looks_for_its_tokenizers_first(corpus: Path) -> None:
     refusal(corpus.parent, "report", corpus.parent / "out", "--compare", corpus.parent / "none")
 
