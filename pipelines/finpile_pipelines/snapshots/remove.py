@@ -164,8 +164,8 @@ def _check(wanted: Wanted, found: pa.Table, known: pa.Table, out: str) -> None:
         message = "no document fulfils all conditions: `finpile show` prints documents with their columns"
         columns, number = not_compared(out, wanted)
         if number:
-            missing = ", ".join(columns)
-            message += f"; {number:,} that `ingest` or `clean` removed were not compared: the ledger has no {missing}"
+            names = ", ".join(columns)
+            message += f"; {number:,} that `ingest` or `clean` removed were not compared: the ledger has no {names}"
         if known.num_rows and unknown:
             message += (
                 f"; {known.num_rows:,} documents were taken down before, of which {', '.join(unknown)} is not known: "
