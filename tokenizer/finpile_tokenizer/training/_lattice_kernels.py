@@ -1,8 +1,9 @@
 """The kernels over the lattices of pretokens; the conventions are those of `arrays._hash_kernels`.
 
-`longest_piece_at` and `prefix_links` are those of `lattice.Lattices`. At position i of a pretoken the edges are the
-pieces `piece = longest_piece_at[i]`, then `prefix_links[piece] >> 8`, until it is negative; each reaches to `i +
-(prefix_links[piece] & 255)`.
+`longest_piece_at`, `prefix_links` and `chains` are those of `lattice.Lattices`. At position i of a pretoken the edges
+are the pieces `piece = longest_piece_at[i]`, then `chains[piece] >> 8`, until it is the last number of `chains`; each
+reaches to `i + (chains[piece] & 255)`. Chains differ in length, which the processor guesses wrong, so the kernels take
+four edges at a time; those behind a chain's end have weight 0.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from finpile_tokenizer.arrays.buffers import Float64s, Int32s, Int64s, UInt8s, UInt32s
+from finpile_tokenizer.arrays.buffers import Float64s, Int32s, Int64s, UInt8s, UInt32s, UInt64s
 from finpile_tokenizer.arrays.jit import inlined, inner, kernel
 from finpile_tokenizer.trie._hashed_kernels import NO_SLOT, ROOT, TERMINAL, next_slot
 
@@ -20,6 +21,8 @@ from finpile_tokenizer.trie._hashed_kernels import NO_SLOT, ROOT, TERMINAL, next
 #: underflows.
 _TINY = 1e-200
 _HUGE = 1e200
+_LENGTH = np.uint32(255)
+_PARENT = np.uint32(8)
 
 
 @kernel
@@ -100,8 +103,8 @@ def _log_add(first: float, second: float) -> float:
 def _expected_counts_by_logs(
     begin: int,
     length: int,
-    longest_piece_at: Int32s,
-    prefix_links: Int32s,
+    longest_piece_at: UInt32s,
+    chains: UInt32s,
     log_probs: Float64s,
     amount: float,
     alpha: Float64s,
@@ -109,30 +112,60 @@ def _expected_counts_by_logs(
     counts: Int64s,
 ) -> float:
     """One pretoken's part of `expected_counts`, `amount` being frequency times scale; returns its log probability."""
+    end_of_chain = np.uint64(chains.size - 1)
     beta[length] = 0.0
     for index in range(length - 1, -1, -1):
         total = -np.inf
-        piece = np.int64(longest_piece_at[begin + index])
-        while piece >= 0:
-            link = prefix_links[piece]
-            total = _log_add(total, log_probs[piece] + beta[index + np.int64(link & 255)])
-            piece = np.int64(link >> 8)
+        piece = np.uint64(longest_piece_at[begin + index])
+        while piece != end_of_chain:
+            link = chains[piece]
+            total = _log_add(total, log_probs[piece] + beta[index + np.int64(link & _LENGTH)])
+            piece = np.uint64(link >> _PARENT)
         beta[index] = total
         alpha[index + 1] = -np.inf
     alpha[0] = 0.0
     for index in range(length):
-        piece = np.int64(longest_piece_at[begin + index])
-        while piece >= 0:
-            link = prefix_links[piece]
-            end = index + np.int64(link & 255)
+        piece = np.uint64(longest_piece_at[begin + index])
+        while piece != end_of_chain:
+            link = chains[piece]
+            end = index + np.int64(link & _LENGTH)
             path = alpha[index] + log_probs[piece]
             alpha[end] = _log_add(alpha[end], path)
             counts[piece] += np.int64(math.exp(path + beta[end] - beta[0]) * amount + 0.5)
-            piece = np.int64(link >> 8)
+            piece = np.uint64(link >> _PARENT)
     for index in range(length + 1):
         alpha[index] = 0.0
     log_likelihood: float = beta[0]
     return log_likelihood
+
+
+@inlined
+def _add_paths(
+    chains: UInt32s, weights: Float64s, beta: Float64s, at: np.uint64, piece: np.uint64, total: float
+) -> tuple[np.uint64, float]:
+    """Adds the weight of the paths over one edge; returns the next edge and the sum."""
+    link = chains[piece]
+    return np.uint64(link >> _PARENT), total + weights[piece] * beta[at + np.uint64(link & _LENGTH)]
+
+
+@inlined
+def _add_uses(
+    chains: UInt32s,
+    weights: Float64s,
+    alpha: Float64s,
+    beta: Float64s,
+    counts: Int64s,
+    at: np.uint64,
+    piece: np.uint64,
+    so_far: float,
+) -> np.uint64:
+    """Counts the uses of one edge and adds the weight of the paths to its end; returns the next edge."""
+    link = chains[piece]
+    end = at + np.uint64(link & _LENGTH)
+    path = so_far * weights[piece]
+    alpha[end] += path
+    counts[piece] += np.int64(path * beta[end] + 0.5)
+    return np.uint64(link >> _PARENT)
 
 
 @kernel
@@ -141,8 +174,8 @@ def expected_counts(
     frequencies: Int64s,
     first: int,
     last: int,
-    longest_piece_at: Int32s,
-    prefix_links: Int32s,
+    longest_piece_at: UInt32s,
+    chains: UInt32s,
     log_probs: Float64s,
     weights: Float64s,
     log_tilt: float,
@@ -154,12 +187,14 @@ def expected_counts(
     """Adds the expected number of uses of each piece in the pretokens `first` to `last`, times `scale` and rounded, to
     `counts`; returns the log probability of their text.
 
-    `weights` are probabilities times exp(`log_tilt` x length). This changes no ratio between the paths of a pretoken,
-    which all have its length, and keeps their sums near 1; if a sum is not, the pretoken is computed again in
-    logarithms. `counts` are integers, so their sums do not depend on the order of additions.
+    `weights` are probabilities times exp(`log_tilt` x length), and 0 for the end of chains. This changes no ratio
+    between the paths of a pretoken, which all have its length, and keeps their sums near 1; if a sum is not, the
+    pretoken is computed again in logarithms. `counts` are integers, so their sums do not depend on the order of
+    additions.
 
     `alpha`, which is 0, and `beta` have room for one number more than the longest pretoken has bytes.
     """
+    end_of_chain = np.uint64(chains.size - 1)
     log_likelihood = 0.0
     for item in range(first, last):
         begin = offsets[item]
@@ -168,35 +203,54 @@ def expected_counts(
         beta[length] = 1.0
         low = high = 1.0
         for index in range(length - 1, -1, -1):
+            at = np.uint64(index)
+            beta[at] = 0.0  # read behind the end of a chain
             total = 0.0
-            piece = np.int64(longest_piece_at[begin + index])
-            while piece >= 0:
-                link = prefix_links[piece]
-                total += weights[piece] * beta[index + np.int64(link & 255)]
-                piece = np.int64(link >> 8)
-            beta[index] = total
+            piece = np.uint64(longest_piece_at[begin + index])
+            while piece != end_of_chain:
+                piece, total = _add_paths(chains, weights, beta, at, piece, total)
+                piece, total = _add_paths(chains, weights, beta, at, piece, total)
+                piece, total = _add_paths(chains, weights, beta, at, piece, total)
+                piece, total = _add_paths(chains, weights, beta, at, piece, total)
+            beta[at] = total
             low = total if total < low else low
             high = total if total > high else high
         if low < _TINY or high > _HUGE:
             log_likelihood += frequencies[item] * _expected_counts_by_logs(
-                begin, length, longest_piece_at, prefix_links, log_probs, amount, alpha, beta, counts
+                begin, length, longest_piece_at, chains, log_probs, amount, alpha, beta, counts
             )
             continue
         log_likelihood += frequencies[item] * (math.log(beta[0]) - length * log_tilt)
         alpha[0] = amount / beta[0]
         for index in range(length):
-            so_far = alpha[index]
-            alpha[index] = 0.0
-            piece = np.int64(longest_piece_at[begin + index])
-            while piece >= 0:
-                link = prefix_links[piece]
-                end = index + np.int64(link & 255)
-                path = so_far * weights[piece]
-                alpha[end] += path
-                counts[piece] += np.int64(path * beta[end] + 0.5)
-                piece = np.int64(link >> 8)
+            at = np.uint64(index)
+            so_far = alpha[at]
+            alpha[at] = 0.0
+            piece = np.uint64(longest_piece_at[begin + index])
+            while piece != end_of_chain:
+                piece = _add_uses(chains, weights, alpha, beta, counts, at, piece, so_far)
+                piece = _add_uses(chains, weights, alpha, beta, counts, at, piece, so_far)
+                piece = _add_uses(chains, weights, alpha, beta, counts, at, piece, so_far)
+                piece = _add_uses(chains, weights, alpha, beta, counts, at, piece, so_far)
         alpha[length] = 0.0
     return log_likelihood
+
+
+@inlined
+def _better_path(
+    chains: UInt32s,
+    log_probs: Float64s,
+    best: Float64s,
+    at: np.uint64,
+    piece: np.uint64,
+    score: float,
+    chosen: np.uint64,
+) -> tuple[np.uint64, float, np.uint64]:
+    """Compares the best path over one edge; returns the next edge, the best score and its piece."""
+    link = chains[piece]
+    path = log_probs[piece] + best[at + np.uint64(link & _LENGTH)]
+    wins = path > score
+    return np.uint64(link >> _PARENT), (path if wins else score), (piece if wins else chosen)
 
 
 @kernel
@@ -205,53 +259,53 @@ def best_path_counts(
     frequencies: Int64s,
     first: int,
     last: int,
-    longest_piece_at: Int32s,
-    prefix_links: Int32s,
+    longest_piece_at: UInt32s,
+    chains: UInt32s,
     log_probs: Float64s,
     best: Float64s,
-    choice: Int64s,
+    choice: UInt64s,
     counts: Int64s,
 ) -> None:
     """Adds to `counts` how often each piece is used in the most probable segmentations of the pretokens.
 
     Among equally probable ones the longest piece is chosen first. `best` and `choice` have room for one number more
-    than the longest pretoken has bytes.
+    than the longest pretoken has bytes. `log_probs` has -inf for the end of chains.
     """
+    end_of_chain = np.uint64(chains.size - 1)
     for item in range(first, last):
         begin = offsets[item]
         length = offsets[item + 1] - begin
         best[length] = 0.0
         for index in range(length - 1, -1, -1):
+            at = np.uint64(index)
             score = -np.inf
-            chosen = np.int64(-1)
-            piece = np.int64(longest_piece_at[begin + index])
-            while piece >= 0:
-                link = prefix_links[piece]
-                path = log_probs[piece] + best[index + np.int64(link & 255)]
-                if path > score:
-                    score = path
-                    chosen = piece
-                piece = np.int64(link >> 8)
-            best[index] = score
-            choice[index] = chosen
+            chosen = end_of_chain
+            piece = np.uint64(longest_piece_at[begin + index])
+            while piece != end_of_chain:
+                piece, score, chosen = _better_path(chains, log_probs, best, at, piece, score, chosen)
+                piece, score, chosen = _better_path(chains, log_probs, best, at, piece, score, chosen)
+                piece, score, chosen = _better_path(chains, log_probs, best, at, piece, score, chosen)
+                piece, score, chosen = _better_path(chains, log_probs, best, at, piece, score, chosen)
+            best[at] = score
+            choice[at] = chosen
         index = 0
         while index < length:
             counts[choice[index]] += frequencies[item]
-            index += int(prefix_links[choice[index]] & 255)
+            index += np.int64(chains[choice[index]] & _LENGTH)
 
 
 @kernel
 def removal_losses(
     first: int,
     last: int,
-    longest_piece_at: Int32s,
-    prefix_links: Int32s,
+    longest_piece_at: UInt32s,
+    chains: UInt32s,
     places: Int64s,
     log_probs: Float64s,
     counts: Int64s,
     total: float,
     best: Float64s,
-    choice: Int64s,
+    choice: UInt64s,
     losses: Float64s,
 ) -> None:
     """Writes the loss of log likelihood of the text without each of the pieces `first` to `last`.
@@ -261,26 +315,28 @@ def removal_losses(
     probable than the piece, or if the piece is in no best path: nothing is lost; it is +inf if there is no such
     segmentation. `best` and `choice` have room for 256 numbers.
     """
-    for whole in range(first, last):
-        length = np.int64(prefix_links[whole] & 255)
+    end_of_chain = np.uint64(chains.size - 1)
+    for number in range(first, last):
+        whole = np.uint64(number)
+        length = np.int64(chains[whole] & _LENGTH)
         count = counts[whole]
         best[length] = 0.0
         for index in range(length - 1, -1, -1):
             score = -np.inf
-            chosen = np.int64(-1)
-            piece = np.int64(longest_piece_at[places[whole] + index])
-            while piece >= 0:
-                link = prefix_links[piece]
-                end = index + np.int64(link & 255)
+            chosen = end_of_chain
+            piece = np.uint64(longest_piece_at[places[whole] + index])
+            while piece != end_of_chain:
+                link = chains[piece]
+                end = index + np.int64(link & _LENGTH)
                 if end <= length and piece != whole:
                     path = log_probs[piece] + best[end]
                     if path > score:
                         score = path
                         chosen = piece
-                piece = np.int64(link >> 8)
+                piece = np.uint64(link >> _PARENT)
             best[index] = score
             choice[index] = chosen
-        if choice[0] < 0:
+        if choice[0] == end_of_chain:
             losses[whole] = np.inf
             continue
         if count == 0 or best[0] > log_probs[whole]:
@@ -290,11 +346,11 @@ def removal_losses(
         index = 0
         while index < length:
             parts += 1
-            index += int(prefix_links[choice[index]] & 255)
+            index += np.int64(chains[choice[index]] & _LENGTH)
         log_total = math.log(total + count * (parts - 1))
         after = 0.0
         index = 0
         while index < length:
             after += math.log(np.float64(counts[choice[index]] + count)) - log_total
-            index += int(prefix_links[choice[index]] & 255)
+            index += np.int64(chains[choice[index]] & _LENGTH)
         losses[whole] = count / total * (math.log(np.float64(count)) - math.log(total) - after)

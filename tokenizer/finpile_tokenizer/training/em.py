@@ -50,16 +50,17 @@ def scale_for(num_bytes: int) -> float:
 def expectation(lattices: Lattices, log_probs: Float64s, *, scale: float, num_threads: int = 1) -> Expectation:
     """The E-step: forward and backward through each lattice; the same for any number of threads."""
     tilt = _nats_per_byte(lattices, log_probs)
-    weights = np.exp(np.minimum(log_probs + tilt * lattices.lengths, _LARGEST_LOG))
+    weights = np.append(np.exp(np.minimum(log_probs + tilt * lattices.lengths, _LARGEST_LOG)), 0.0)
     blocks, room = lattices.blocks(), lattices.longest_pretoken + 1
+    longest_piece_at, chains = lattices.longest_piece_at.view(np.uint32), lattices.chains
 
     def work(supply: Iterable[int]) -> tuple[Int64s, dict[int, float]]:
-        counts = np.zeros(len(log_probs), np.int64)
+        counts = np.zeros(len(chains), np.int64)
         alpha, beta = np.zeros(room), np.empty(room)
-        return counts, {
+        return counts[:-1], {
             block: _lattice_kernels.expected_counts(
-                lattices.offsets, lattices.frequencies, *blocks[block], lattices.longest_piece_at,
-                lattices.prefix_links, log_probs, weights, tilt, scale, alpha, beta, counts,
+                lattices.offsets, lattices.frequencies, *blocks[block], longest_piece_at, chains, log_probs, weights,
+                tilt, scale, alpha, beta, counts,
             )
             for block in supply
         }  # fmt: skip

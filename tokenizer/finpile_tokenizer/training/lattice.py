@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from finpile_tokenizer.arrays.buffers import Int32s, Int64s, byte_buffers, lengths_of, ranges_of
+from finpile_tokenizer.arrays.buffers import Int32s, Int64s, UInt32s, byte_buffers, lengths_of, ranges_of
 from finpile_tokenizer.arrays.threads import map_threads
 from finpile_tokenizer.errors import TokenizerError
 from finpile_tokenizer.pretokens.counts import PretokenCounts
@@ -52,6 +52,15 @@ class Lattices:
     def lengths(self) -> Int32s:
         """The bytes of each piece."""
         return self.prefix_links & 255
+
+    @property
+    def chains(self) -> UInt32s:
+        """`prefix_links` for kernels that read on behind the end of a chain: that end is a piece too, the number
+        `len(prefix_links)`, which has no bytes and follows itself."""
+        end = len(self.prefix_links)
+        parents = self.prefix_links >> 8
+        parents[parents == NO_PIECE] = end
+        return np.append(packed_links(parents, self.lengths), end << 8).astype(np.uint32)
 
     def keep(self, kept: npt.NDArray[np.bool_], num_threads: int = 1) -> Lattices:
         """The lattices over the pieces kept, renumbered in order. The arrays of this object are reused.

@@ -23,21 +23,15 @@ _RANGE_PIECES = 1 << 14
 def best_path_counts(lattices: Lattices, log_probs: Float64s, num_threads: int = 1) -> Int64s:
     """How often each piece is used in the most probable segmentation of the text. Counts of parts of a text add up."""
     room = lattices.longest_pretoken + 1
+    longest_piece_at, chains = lattices.longest_piece_at.view(np.uint32), lattices.chains
+    scores = np.append(log_probs, -np.inf)
 
     def work(supply: Iterable[tuple[int, int]]) -> Int64s:
         counts = np.zeros(len(log_probs), np.int64)
-        best, choice = np.empty(room), np.empty(room, np.int64)
+        best, choice = np.zeros(room), np.empty(room, np.uint64)
         for block in supply:
             _lattice_kernels.best_path_counts(
-                lattices.offsets,
-                lattices.frequencies,
-                *block,
-                lattices.longest_piece_at,
-                lattices.prefix_links,
-                log_probs,
-                best,
-                choice,
-                counts,
+                lattices.offsets, lattices.frequencies, *block, longest_piece_at, chains, scores, best, choice, counts
             )
         return counts
 
@@ -59,19 +53,20 @@ def removal_losses(
     """
     losses = np.empty(len(log_probs), np.float64)
     total = float(path_counts.sum())
+    longest_piece_at, chains = lattices.longest_piece_at.view(np.uint32), lattices.chains
 
     def work(pieces: range) -> None:
         _lattice_kernels.removal_losses(
             pieces.start,
             pieces.stop,
-            lattices.longest_piece_at,
-            lattices.prefix_links,
+            longest_piece_at,
+            chains,
             places,
             log_probs,
             path_counts,
             total,
             np.empty(256),
-            np.empty(256, np.int64),
+            np.empty(256, np.uint64),
             losses,
         )
 

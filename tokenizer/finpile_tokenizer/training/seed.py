@@ -167,19 +167,21 @@ class _Best:
         self.least = 0
         """A candidate of a lower score is not among the best."""
         self._num_wanted = num_wanted
-        self._found = np.empty((0, NUM_COLUMNS), np.int64)
+        self._found = [np.empty((0, NUM_COLUMNS), np.int64)]
         self._lock = threading.Lock()
 
     def add(self, candidates: Int64s) -> None:
         with self._lock:
-            self._found = np.concatenate([self._found, candidates[candidates[:, SCORE] >= self.least]])
-            if len(self._found) > 2 * self._num_wanted > 0:
-                self.least = int(np.partition(self._found[:, SCORE], -self._num_wanted)[-self._num_wanted])
-                self._found = self._found[self._found[:, SCORE] >= self.least]
+            self._found.append(candidates[candidates[:, SCORE] >= self.least])
+            if sum(map(len, self._found)) > 2 * self._num_wanted > 0:
+                found = np.concatenate(self._found)
+                self.least = int(np.partition(found[:, SCORE], -self._num_wanted)[-self._num_wanted])
+                self._found = [found[found[:, SCORE] >= self.least]]
 
     def in_order(self) -> Int64s:
         """At most the number wanted, in the order of their bytes; of equal scores, the first ones are chosen."""
-        found = self._found[np.lexsort((self._found[:, LENGTH], self._found[:, LEFT]))]
+        found = np.concatenate(self._found)
+        found = found[np.lexsort((found[:, LENGTH], found[:, LEFT]))]
         chosen = np.sort(np.argsort(-found[:, SCORE], kind="stable")[: self._num_wanted])
         ordered: Int64s = found[chosen]
         return ordered
