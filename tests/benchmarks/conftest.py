@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import gzip
-import io
 import random
 import re
 import sys
-import tarfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 import zstandard
+
+from tests.support.archives import tar_of
 
 ROOT = Path(__file__).resolve().parents[2]
 BENCHMARKS = ROOT / "benchmarks"
@@ -87,15 +87,9 @@ def _text(number: int) -> bytes:
 
 
 def _archive(path: Path, members: Mapping[str, bytes]) -> None:
-    content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w") as tar:
-        for name, member in members.items():
-            entry = tarfile.TarInfo(name)
-            entry.size = len(member)
-            tar.addfile(entry, io.BytesIO(member))
     pack = gzip.compress if path.suffix == ".gz" else zstandard.ZstdCompressor().compress
     path.parent.mkdir()
-    path.write_bytes(pack(content.getvalue()))
+    path.write_bytes(pack(tar_of(members)))
 
 
 def _tables(report: str) -> dict[str, list[list[str]]]:

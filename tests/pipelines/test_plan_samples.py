@@ -7,8 +7,6 @@ import gzip
 import io
 import json
 import random
-import tarfile
-import zipfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -27,6 +25,7 @@ from finpile.config import CleanConfig, CorpusConfig, SourceConfig, load_config
 from finpile.documents.document import RawDocument
 from finpile.sources.readers.finding import list_inputs
 from finpile.sources.readers.reading import read_file
+from tests.support.archives import tar_of, zip_of
 
 NUM_DOCUMENTS = 10_000
 _WORDS = ("shares", "bond", "yield", "oil", "gold", "rate", "bank", "court", "trade", "profit", "loss", "wheat", "port")
@@ -70,22 +69,16 @@ def lines() -> bytes:
     return b"".join(json.dumps({"text": text}).encode() + b"\n" for text in texts())
 
 
+def members() -> dict[str, bytes]:
+    return {f"{number:05}.txt": text.encode() for number, text in enumerate(texts())}
+
+
 def tar() -> bytes:
-    held = io.BytesIO()
-    with tarfile.open(fileobj=held, mode="w") as archive:
-        for number, text in enumerate(texts()):
-            member = tarfile.TarInfo(f"{number:05}.txt")
-            member.size = len(text)
-            archive.addfile(member, io.BytesIO(text.encode()))
-    return held.getvalue()
+    return tar_of(members())
 
 
 def zipped() -> bytes:
-    held = io.BytesIO()
-    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
-        for number, text in enumerate(texts()):
-            archive.writestr(f"{number:05}.txt", text)
-    return held.getvalue()
+    return zip_of(members())
 
 
 def parquet() -> bytes:

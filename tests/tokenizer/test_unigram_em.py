@@ -20,6 +20,7 @@ from finpile_tokenizer.training.seed import find_seeds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.pretokens import counts_of
 from tests.support.references import unigram as reference
 
 PRETOKENS = st.one_of(st.text("ab", min_size=1, max_size=9).map(str.encode), st.binary(min_size=1, max_size=4))
@@ -34,14 +35,6 @@ def _short_blocks() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lattice, "_BLOCK_BYTES", 16)
         yield
-
-
-def counts_of(frequencies: dict[bytes, int]) -> PretokenCounts:
-    pretokens = sorted(frequencies)
-    return PretokenCounts(
-        pretokens=pa.array(pretokens, pa.large_binary()),
-        frequencies=np.array([frequencies[pretoken] for pretoken in pretokens], np.int64),
-    )
 
 
 @st.composite

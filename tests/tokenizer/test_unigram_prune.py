@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pyarrow as pa
 import pytest
-from finpile_tokenizer import PretokenCounts, count_pretokens
+from finpile_tokenizer import count_pretokens
 from finpile_tokenizer.arrays.buffers import Int64s
 from finpile_tokenizer.model import log_normalized
 from finpile_tokenizer.training import lattice, prune
@@ -18,6 +18,7 @@ from finpile_tokenizer.training.seed import find_seeds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.pretokens import counts_of
 from tests.support.references import unigram as reference
 
 LETTERS = st.sampled_from(["ab", "a\x00", "ab \xff"])
@@ -31,14 +32,6 @@ def _short_ranges() -> Iterator[None]:
         patch.setattr(lattice, "_BLOCK_BYTES", 16)
         patch.setattr(prune, "_RANGE_PIECES", 2)
         yield
-
-
-def counts_of(frequencies: dict[bytes, int]) -> PretokenCounts:
-    pretokens = sorted(frequencies)
-    return PretokenCounts(
-        pretokens=pa.array(pretokens, pa.large_binary()),
-        frequencies=np.array([frequencies[pretoken] for pretoken in pretokens], np.int64),
-    )
 
 
 @st.composite

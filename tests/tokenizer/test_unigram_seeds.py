@@ -14,6 +14,7 @@ from finpile_tokenizer.training.seed import LONGEST_PIECE_BYTES, Seeds, find_see
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.pretokens import counts_of
 from tests.support.references import unigram as reference
 
 LETTERS = st.one_of(st.just(b"ab"), st.just(b"a\x00"), st.just(b"ab\x00 1\xff"))
@@ -37,14 +38,6 @@ def _short_ranges() -> Iterator[None]:
         patch.setattr(seed, "_RANGE_POSITIONS", 16)
         patch.setattr(lattice, "_BLOCK_BYTES", 16)
         yield
-
-
-def counts_of(frequencies: dict[bytes, int]) -> PretokenCounts:
-    pretokens = sorted(frequencies)
-    return PretokenCounts(
-        pretokens=pa.array(pretokens, pa.large_binary()),
-        frequencies=np.array([frequencies[pretoken] for pretoken in pretokens], np.int64),
-    )
 
 
 def as_dict(counts: PretokenCounts) -> dict[bytes, int]:

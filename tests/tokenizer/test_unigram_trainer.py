@@ -24,6 +24,7 @@ from finpile_tokenizer.training.lattice import find_lattices
 from finpile_tokenizer.training.seed import find_seeds
 from finpile_tokenizer.training.state import TrainingState
 
+from tests.support.pretokens import counts_of
 from tests.support.references import unigram as reference
 
 _DRAW = random.Random(3)
@@ -92,11 +93,8 @@ def drawn_counts(number: int) -> dict[bytes, int]:
 @pytest.mark.parametrize("number", range(8))
 def test_the_trainer_equals_a_slow_reference(number: int) -> None:
     frequencies = dict(sorted(drawn_counts(number).items()))
-    counts = PretokenCounts(
-        pretokens=pa.array(list(frequencies), pa.large_binary()), frequencies=np.array(list(frequencies.values()))
-    )
     trainer = UnigramTrainer(vocab_size=14, max_piece_bytes=5, seed_size=60)
-    model = trainer.train(counts)
+    model = trainer.train(counts_of(frequencies))
     expected = reference.train(frequencies, trainer.vocab_size, trainer.max_piece_bytes, trainer.seed_size)
     assert as_dict(model) == pytest.approx(expected, abs=1e-6)
 

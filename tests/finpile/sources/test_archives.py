@@ -17,27 +17,10 @@ from finpile.config.limits import LimitsConfig
 from finpile.sources.archives.archive import Gap, Member, Structure, walk
 from finpile.sources.bytes.compression import decompress
 from finpile.sources.bytes.streams import BrokenStream, ByteStream
+from tests.support.archives import tar_of, zip_of
 
 DRAW = random.Random(9)
 MEMBERS = {f"news/{n:02}.txt": DRAW.randbytes(DRAW.randint(1, 1500)).hex().encode() for n in range(12)}
-
-
-def tar_of(members: dict[str, bytes], kind: int = tarfile.PAX_FORMAT) -> bytes:
-    data = io.BytesIO()
-    with tarfile.open(fileobj=data, mode="w", format=kind) as archive:
-        for name, content in members.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            archive.addfile(info, io.BytesIO(content))
-    return data.getvalue()
-
-
-def zip_of(members: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
-    data = io.BytesIO()
-    with zipfile.ZipFile(data, "w", method) as archive:
-        for name, content in members.items():
-            archive.writestr(zipfile.ZipInfo(name), content, method)
-    return data.getvalue()
 
 
 class Walked:

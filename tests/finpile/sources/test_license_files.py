@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import io
-import tarfile
 import tracemalloc
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +13,7 @@ from finpile.config import SourceConfig
 from finpile.documents.document import RawDocument
 from finpile.sources import Account, list_inputs, read_file
 from finpile.sources.readers.license_files import MAX_FILES, LicenseFiles, identify, is_license_file
+from tests.support.archives import tar_of, zip_of
 
 MIT = b"""The MIT License
 
@@ -27,28 +25,10 @@ GPL = b"                    GNU GENERAL PUBLIC LICENSE\n                       V
 BSD = b"Redistribution and use in source and binary forms, with or without\nmodification, are permitted ..."
 
 
-def tar(files: dict[str, bytes]) -> bytes:
-    data = io.BytesIO()
-    with tarfile.open(fileobj=data, mode="w") as archive:
-        for name, content in files.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            archive.addfile(info, io.BytesIO(content))
-    return data.getvalue()
-
-
-def zipped(files: dict[str, bytes]) -> bytes:
-    data = io.BytesIO()
-    with zipfile.ZipFile(data, "w") as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-    return data.getvalue()
-
-
 MAKE: dict[str, Callable[[dict[str, bytes]], bytes]] = {
-    "a.tar": tar,
-    "a.tar.gz": lambda files: gzip.compress(tar(files)),
-    "a.zip": zipped,
+    "a.tar": tar_of,
+    "a.tar.gz": lambda files: gzip.compress(tar_of(files)),
+    "a.zip": zip_of,
 }
 
 
@@ -90,7 +70,9 @@ def test_nearest_licence_above_a_file_counts(tmp_path: Path, name: str, is_rever
 
 
 def test_source_license_is_that_of_files_without_one(tmp_path: Path) -> None:
-    data = tar({"a/LICENSE": MIT, "a/x.py": b"x = 1\n", "b/y.py": b"y = 2\n", "c/LICENSE": b"Mine.", "c/z.py": b"z\n"})
+    data = tar_of(
+        {"a/LICENSE": MIT, "a/x.py": b"x = 1\n", "b/y.py": b"y = 2\n", "c/LICENSE": b"Mine.", "c/z.py": b"z\n"}
+    )
     found = licenses(tmp_path, "a.tar", data, members=["*.py"], license="internal")
     assert found == {
         "a/x.py": ("MIT", "a/LICENSE"),
@@ -100,17 +82,17 @@ def test_source_license_is_that_of_files_without_one(tmp_path: Path) -> None:
 
 
 def test_several_licences_of_a_folder_all_count(tmp_path: Path) -> None:
-    data = tar({"LICENSE-MIT": MIT, "LICENSE-APACHE": APACHE, "src/x.rs": b"fn main() {}\n"})
+    data = tar_of({"LICENSE-MIT": MIT, "LICENSE-APACHE": APACHE, "src/x.rs": b"fn main() {}\n"})
     assert licenses(tmp_path, "a.tar", data, members=["*.rs"]) == {"src/x.rs": ("Apache-2.0 AND MIT", "LICENSE-APACHE")}
 
 
 def test_damaged_archive_has_the_licences_before_the_damage(tmp_path: Path) -> None:
-    data = tar({"LICENSE": MIT, "x.py": b"x = 1\n", "y.py": bytes(2000)})
+    data = tar_of({"LICENSE": MIT, "x.py": b"x = 1\n", "y.py": bytes(2000)})
     assert licenses(tmp_path, "a.tar", data[:3000], members=["x.py"])["x.py"] == ("MIT", "LICENSE")
 
 
 def test_other_formats_do_not_walk_an_archive_twice(tmp_path: Path) -> None:
-    data = tar({"LICENSE": MIT, "x.txt": b"Oil rose.\n"})
+    data = tar_of({"LICENSE": MIT, "x.txt": b"Oil rose.\n"})
     assert licenses(tmp_path, "a.tar", data, "text", members=["*.txt"]) == {"x.txt": (None, None)}
 
 

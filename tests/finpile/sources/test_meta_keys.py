@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import tarfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -25,6 +23,7 @@ from finpile.plugins.format import COMMON_META, FORMATS, Format
 from finpile.sources import list_inputs, read_file
 from finpile.sources.readers.accounting import Claim, Record
 from finpile.sources.readers.peek import peek
+from tests.support.archives import tar_of
 
 ROOT = Path(__file__).resolve().parents[3]
 FIXED = [name for name in FORMATS.built_in if not FORMATS.get(name).keeps_fields]
@@ -45,13 +44,7 @@ def keys_of_files(folder: Path, source: SourceConfig) -> set[str]:
 
 
 def packed_code() -> bytes:
-    data = io.BytesIO()
-    with tarfile.open(fileobj=data, mode="w") as archive:
-        for name, content in {"a/LICENSE": b"SPDX-License-Identifier: MIT", "a/b.py": b"oil = 1\n"}.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            archive.addfile(info, io.BytesIO(content))
-    return data.getvalue()
+    return tar_of({"a/LICENSE": b"SPDX-License-Identifier: MIT", "a/b.py": b"oil = 1\n"})
 
 
 MAIL = """From: a@example.com\nTo: b@example.com\nCc: c@example.com\nMessage-ID: <1@example.com>\nMIME-Version: 1.0

@@ -32,6 +32,7 @@ from finpile.plugins.format import FORMATS
 from finpile.sources import BrokenStream, ByteStream, list_inputs, read_file, reasons_of, removal
 from finpile.sources.bytes.compression import decompress, split_codecs
 from finpile.sources.readers.finding import find_documents
+from tests.support.archives import tar_of, zip_of
 from tests.support.reading import Items, read_folder
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
@@ -67,24 +68,6 @@ def write_out(config: SourceConfig, documents: list[RawDocument], rows: list[Rem
     assert all(row.reason in reasons_of(config.format) and row.stage == "ingest" for row in rows)
     ids = [document_id(config.name, document.locator) for document in documents] + [row.id for row in rows]
     assert len(set(ids)) == len(ids)
-
-
-def tar_of(members: dict[str, bytes], mode: str = "w") -> bytes:
-    data = io.BytesIO()
-    with tarfile.open(fileobj=data, mode=mode) as archive:  # type: ignore[call-overload]
-        for name, content in members.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            archive.addfile(info, io.BytesIO(content))
-    return data.getvalue()
-
-
-def zip_of(members: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
-    data = io.BytesIO()
-    with zipfile.ZipFile(data, "w", method) as archive:
-        for name, content in members.items():
-            archive.writestr(zipfile.ZipInfo(name), content, method)
-    return data.getvalue()
 
 
 # --- finding files
@@ -515,26 +498,15 @@ def test_only_regular_files_are_members(tmp_path: Path) -> None:
 
 def test_odd_member_names_do_no_harm(tmp_path: Path) -> None:
     names = ["a!b.txt", "c#d.txt", "é.txt", "n" * 200 + ".txt", "caf\udce9.txt"]
-    data = io.BytesIO()
-    with tarfile.open(fileobj=data, mode="w", format=tarfile.GNU_FORMAT, errors="surrogateescape") as archive:
-        for name in names:
-            info = tarfile.TarInfo(name)
-            info.size = 1
-            archive.addfile(info, io.BytesIO(b"x"))
-    (tmp_path / "a.tar").write_bytes(data.getvalue())
+    (tmp_path / "a.tar").write_bytes(tar_of(dict.fromkeys(names, b"x"), kind=tarfile.GNU_FORMAT))
     documents, rows = read(tmp_path, source("text"))
     assert [document.locator for document in documents] == [f"a.tar!{name}" for name in [*names[:4], "caf\\xe9.txt"]]
     assert rows == []
 
 
 def test_members_of_the_same_name_are_different_documents(tmp_path: Path) -> None:
-    data = io.BytesIO()
-    with tarfile.open(fileobj=data, mode="w") as archive:
-        for name, content in (("a.txt", b"1"), ("a.txt", b"2"), ("a.txt~2", b"3"), ("a.txt~3", b"4"), ("a.txt", b"5")):
-            info = tarfile.TarInfo(name)
-            info.size = 1
-            archive.addfile(info, io.BytesIO(content))
-    (tmp_path / "a.tar").write_bytes(data.getvalue())
+    members = [("a.txt", b"1"), ("a.txt", b"2"), ("a.txt~2", b"3"), ("a.txt~3", b"4"), ("a.txt", b"5")]
+    (tmp_path / "a.tar").write_bytes(tar_of(members))
     documents, _ = read(tmp_path, source("text"))
     assert [(document.locator, document.text) for document in documents] == [
         ("a.tar!a.txt", "1"),

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
-import tarfile
 import zipfile
 from collections import Counter
 from datetime import UTC, date, datetime
@@ -22,6 +20,7 @@ from hypothesis import strategies as st
 from finpile.config import SourceConfig
 from finpile.documents.document import DocumentBuilder, RawDocument, document_id
 from finpile.documents.ledger import Removal
+from tests.support.archives import tar_of
 from tests.support.reading import Items, read_folder, read_input, split
 from tests.support.real_data import DATA, find
 
@@ -354,10 +353,7 @@ def test_a_file_named_by_a_quarter_is_dated_by_its_end(tmp_path: Path) -> None:
 
 
 def test_the_date_in_an_archives_name_is_not_that_of_a_member_with_one(tmp_path: Path) -> None:
-    with tarfile.open(tmp_path / "dump-2024-01-01.tar", "w") as archive:
-        info = tarfile.TarInfo("2022-03-04.txt")
-        info.size = 1
-        archive.addfile(info, io.BytesIO(b"x"))
+    (tmp_path / "dump-2024-01-01.tar").write_bytes(tar_of({"2022-03-04.txt": b"x"}))
     [document], [] = read_stored(tmp_path, source("text", date_pattern="%Y-%m-%d"))
     assert document.timestamp == DAY
 
