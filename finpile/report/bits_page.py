@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import html
 
+from finpile.documents.split import HELDOUT, TRAIN
 from finpile.report.bits_per_byte import (
-    HELDOUT,
-    TRAIN,
     Report,
     breakdown_tables,
     figure3,

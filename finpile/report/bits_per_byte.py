@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from finpile.documents.split import HELDOUT, TRAIN
 from finpile.report.drawing.grouped_bars import BarChart
 from finpile.report.figures import Cell, count, decimal, name
 from finpile.report.table import Column, Field, Row, RowKind, Table, columns, table_of
@@ -23,7 +24,6 @@ from finpile.report.table import Column, Field, Row, RowKind, Table, columns, ta
 Report = Mapping[str, Any]
 Entry = Mapping[str, Any]
 
-HELDOUT, TRAIN = "heldout", "train"
 UNDATED, UNTYPED = "undated", "no type"
 OVERALL = "Overall"
 #: Groups of a table and of a chart; the smallest are summed in one row.

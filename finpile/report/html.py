@@ -112,8 +112,7 @@ def links(files: Mapping[str, str]) -> str:
 
 
 def _links(table: Table) -> str:
-    links = " ".join(f'<a href="{html.escape(table.name)}.{suffix}">{suffix}</a>' for suffix in FORMATS)
-    return f"<p class=links>{links}</p>"
+    return links({suffix: f"{table.name}.{suffix}" for suffix in FORMATS})
 
 
 def _further_tables(

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from datetime import date
 from typing import Literal
 
+from finpile.documents.split import HELDOUT, TRAIN
 from finpile.report.bits_per_byte import (
-    HELDOUT,
-    TRAIN,
     UNDATED,
     Group,
     Report,

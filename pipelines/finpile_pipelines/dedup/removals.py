@@ -4,7 +4,7 @@ A removal marks a row of a clean shard and names the document that is kept for i
 stage rewrites documents: later stages read the clean shards without the rows and spans that earlier ones removed.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import pyarrow as pa
 from finpile import storage
 from finpile.dedup import plan
 from finpile.dedup.plan import SPAN_SCHEMA
-from finpile.output.work_folder import WorkFile, WorkFolder
+from finpile.output.work_folder import Seal, WorkFile, WorkFolder
 from finpile_pipelines import graph
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, split_by_partition
 from finpile_pipelines.runner.engine import Engine
@@ -25,6 +25,8 @@ REMOVAL_SCHEMA = plan.REMOVAL_SCHEMA.append(pa.field("stage", pa.string(), nulla
 
 NO_ROWS = np.empty(0, np.int32)
 _REMOVALS, _SPANS = REMOVAL_KINDS
+#: A file of a shard: stage, path in the stage's folder, bytes, CRC-32.
+Mark = tuple[str, str, int, int]
 #: The counts of a stage that the corpus file does not configure.
 NOT_CONFIGURED = {"asked": False, "removed": 0}
 
@@ -43,6 +45,18 @@ def read_removals(folder: RemovalFolder, shard: int) -> pa.Table:
 def removed_rows(folders: Iterable[RemovalFolder], shard: int) -> npt.NDArray[np.int32]:
     """The rows of a shard that are removed, in any order."""
     return np.concatenate([NO_ROWS, *(read_removals(folder, shard)["row"].to_numpy() for folder in folders)])
+
+
+def marks_by_shard(seals: Mapping[str, Iterable[Seal]], kinds: Mapping[str, Collection[str]]) -> dict[int, set[Mark]]:
+    """The files of each shard among those of stages, of the `kinds` of a stage: equal marks are equal files."""
+    found: dict[int, set[Mark]] = {}
+    for stage, sealed in seals.items():
+        for seal in sealed:
+            folder, _, name = seal.path.rpartition("/")
+            shard = name.split(".")[0]
+            if shard.isdigit() and folder.rsplit("/", 1)[-1] in kinds[stage]:
+                found.setdefault(int(shard), set()).add((stage, seal.path, seal.size_bytes, seal.crc32))
+    return found
 
 
 def write_removals(folder: WorkFolder, shard: int, removals: pa.Table) -> None:

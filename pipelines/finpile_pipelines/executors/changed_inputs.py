@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from finpile.output.stage_record import StageRecord
 from finpile.output.takedowns import TAKEDOWN
-from finpile_pipelines.dedup.removals import read_removals, read_spans
+from finpile_pipelines.dedup.removals import Mark, marks_by_shard, read_removals, read_spans
 from finpile_pipelines.shard_refs import REMOVAL_KINDS, RemovalFolder
 
 _I32 = npt.NDArray[np.int32]
@@ -58,16 +58,10 @@ def shards_to_compare(before: Records, after: Records, stages: Collection[str], 
     return {shard for shard in range(num_shards) if marks[0].get(shard) != marks[1].get(shard)}
 
 
-def _marks(records: Records, stages: Collection[str]) -> dict[int, set[tuple[str, str, int, int]]]:
+def _marks(records: Records, stages: Collection[str]) -> dict[int, set[Mark]]:
     """The files of removals and spans of each shard."""
-    found: dict[int, set[tuple[str, str, int, int]]] = {}
-    for stage in stages:
-        for seal in records[stage].seals if stage in records else ():
-            folder, _, name = seal.path.rpartition("/")
-            shard = name.split(".")[0]
-            if shard.isdigit() and folder.rsplit("/", 1)[-1] in REMOVAL_KINDS:
-                found.setdefault(int(shard), set()).add((stage, seal.path, seal.size_bytes, seal.crc32))
-    return found
+    seals = {stage: records[stage].seals for stage in stages if stage in records}
+    return marks_by_shard(seals, dict.fromkeys(seals, REMOVAL_KINDS))
 
 
 def _removed(folders: Sequence[RemovalFolder], shard: int) -> set[int]:

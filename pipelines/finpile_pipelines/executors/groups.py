@@ -40,7 +40,7 @@ from finpile_pipelines.executors.connected_components import (
 )
 from finpile_pipelines.executors.group_members import PLACE_SCHEMA, GroupMembers
 from finpile_pipelines.executors.one_round import OneRound, sums_of
-from finpile_pipelines.executors.request_reply import partitions_of
+from finpile_pipelines.executors.request_reply import answer_counts, partitions_of
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import ShardRef
 from finpile_pipelines.stage import Sizes
@@ -130,7 +130,7 @@ class GroupsOverShards:
         sent = (
             paired | "SendPairs" >> graph.Map(send_pairs) | self._exchange("ByNumber", 0.1 * work, clusters.PAIR_SCHEMA)
         )
-        outcomes = (sent | "Distinct" >> graph.Map(write), paired | "PairCounts" >> graph.Map(_counts))
+        outcomes = (sent | "Distinct" >> graph.Map(write), paired | "PairCounts" >> graph.Map(answer_counts))
         gather = Gather(self._folder.file("pairs.json"), sum_of(_PAIRS), after=after)
         return outcomes | "AllPairs" >> graph.Flatten() | "GatherPairs" >> gather
 
@@ -173,7 +173,7 @@ class GroupsOverShards:
             | "Removals" >> graph.Map(removals)
             | WriteRemovals(self.engine, self._folder, self.round.num_shards)
         )
-        outcomes = (written, resolved | "GroupCounts" >> graph.Map(_counts)) | graph.Flatten()
+        outcomes = (written, resolved | "GroupCounts" >> graph.Map(answer_counts)) | graph.Flatten()
         return outcomes | "GatherRemovals" >> Gather(self._folder.file("resolved.json"), after=after)
 
     @property
@@ -237,7 +237,3 @@ class _MembersOfShards:
 def with_documents(step: Groups, part: Part) -> Part:
     """The part with the documents that the step compares."""
     return part if step.documents is None else replace(part, documents=step.documents(part.documents))
-
-
-def _counts(answered: tuple[int, Answer]) -> dict[str, Any]:
-    return {"partition": answered[0], **answered[1].counts}

@@ -101,7 +101,7 @@ class RequestReply(graph.PTransform):
         answered = sent | by_hash | "Answer" >> graph.Map(answer)
         outcomes = (
             sent | "Size" >> graph.Map(_size),
-            answered | "Counts" >> graph.Map(_counts),
+            answered | "Counts" >> graph.Map(answer_counts),
             answered | "Reply" >> graph.Map(_reply) | by_shard | "Write" >> graph.Map(write),
         )
         gather = Gather(outcomes_file(self._folder, request.name), sum_of(request.tally), after=after)
@@ -141,7 +141,8 @@ def _size(partitioned: PartitionedTables) -> dict[str, Any]:
     return {"from": partitioned.origin, EXCHANGED: packed_bytes(SplitTable.of(partitioned.tables).table)}
 
 
-def _counts(answered: tuple[int, Answer]) -> dict[str, Any]:
+def answer_counts(answered: tuple[int, Answer]) -> dict[str, Any]:
+    """The counts of a partition, for a `Gather`."""
     return {"partition": answered[0], **answered[1].counts}
 
 

@@ -15,17 +15,15 @@ import numpy.typing as npt
 
 from finpile.output.work_folder import Seal, WorkFolder
 from finpile_pipelines.dedup.duplicate_chains import read_copies
-from finpile_pipelines.dedup.removals import read_removals, spans_of
+from finpile_pipelines.dedup.removals import Mark, marks_by_shard, read_removals, spans_of
 from finpile_pipelines.shard_refs import RemovalFolder
 
 _I32 = npt.NDArray[np.int32]
-#: A file of a shard: stage, path in the stage's folder, bytes, CRC-32.
-_Mark = tuple[str, str, int, int]
 
 _DECISION = ("id", "stage", "reason", "detail", "duplicate_of", "duplicate_offset")
 _SPAN = ("start", "end", "reason", "detail", "duplicate_of", "duplicate_offset")
-_FINAL = ("decisions", "copies")
-_SPANS = "spans"
+#: Files of `split` by shard: the final removals, and the numbers of copies.
+FINAL_KINDS = ("decisions", "copies")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,16 +37,9 @@ class Decisions:
     seals: Mapping[str, Sequence[Seal]]
     """Of the files in the folders of the stages, `split` included."""
 
-    def marks(self) -> dict[int, set[_Mark]]:
+    def marks(self) -> dict[int, set[Mark]]:
         """The files on which each shard's documents and ledger rows depend."""
-        found: dict[int, set[_Mark]] = {}
-        for stage, seals in self.seals.items():
-            for seal in seals:
-                kind, _, name = seal.path.rpartition("/")
-                kind, shard = kind.rsplit("/", 1)[-1], name.split(".")[0]
-                if shard.isdigit() and kind in (_FINAL if stage == "split" else (_SPANS,)):
-                    found.setdefault(int(shard), set()).add((stage, seal.path, seal.size_bytes, seal.crc32))
-        return found
+        return marks_by_shard(self.seals, {**dict.fromkeys(self.seals, ("spans",)), "split": FINAL_KINDS})
 
     def of(self, shard: int) -> dict[int, list[tuple[Any, ...]]]:
         """The removal and the spans of each row that has some."""

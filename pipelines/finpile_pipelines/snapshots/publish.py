@@ -34,10 +34,8 @@ from finpile_pipelines.dedup.duplicate_chains import RedirectDuplicates, are_few
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.shard_refs import ShardRef, read_clean
 from finpile_pipelines.snapshots.base import Base
-from finpile_pipelines.snapshots.changes import Changes, Decisions, find_changes
+from finpile_pipelines.snapshots.changes import FINAL_KINDS, Changes, Decisions, find_changes
 from finpile_pipelines.stage import Context, Outcome
-
-_FINAL = ("decisions", "copies")
 
 
 def run(base: Base, taken_down: pa.ChunkedArray, context: Context) -> Outcome:
@@ -106,7 +104,7 @@ def _before(base: Base) -> Decisions:
 
 
 def _after(context: Context) -> Decisions:
-    names = [f"{kind}/{name}" for kind in _FINAL for name in (context.folder / kind).names()]
+    names = [f"{kind}/{name}" for kind in FINAL_KINDS for name in (context.folder / kind).names()]
     found = {name: record.seals for name, record in context.records.items() if stages.find(name).is_dedup}
     return Decisions(
         final=context.folder,
