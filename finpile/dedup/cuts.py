@@ -43,8 +43,6 @@ def short_documents(documents: pa.Table, spans: pa.Table, min_chars: int) -> pa.
     rows = np.searchsorted(documents["row"].to_numpy(), spans["row"].to_numpy())
     touched, local = np.unique(rows, return_inverse=True)
     part = documents.take(pa.array(touched)).combine_chunks()
-    if part.num_rows == 0:
-        return REMOVAL_SCHEMA.empty_table()
     left = cut_spans(part["text"].chunk(0), local, spans["start"].to_numpy(), spans["end"].to_numpy())
     sizes = [len(str(view, "utf-8").strip()) for view in text_views(pa.table({"text": left}))]
     places = part.select(["id", "shard", "row"]).to_pylist()

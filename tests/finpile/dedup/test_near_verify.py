@@ -48,13 +48,17 @@ def slow_distance(left: list[int], right: list[int]) -> int:
     return row[-1]
 
 
+def is_near(one: str, other: str, threshold: Fraction) -> bool:
+    left, right = ([ord(word) for word in text.split()] for text in (one, other))
+    longest = max(len(left), len(right))
+    return longest > 0 and 1 - Fraction(slow_distance(left, right), longest) > threshold
+
+
 def slow_resolve(texts: list[str], pairs: list[tuple[int, int]], threshold: Fraction) -> dict[int, int]:
     """Every pair compared, components by repeated scanning."""
 
     def near(a: int, b: int) -> bool:
-        left, right = ([ord(word) for word in texts[doc].split()] for doc in (a, b))
-        longest = max(len(left), len(right))
-        return longest > 0 and 1 - Fraction(slow_distance(left, right), longest) > threshold
+        return is_near(texts[a], texts[b], threshold)
 
     left, dropped = set(range(len(texts))), dict[int, int]()
     while True:
@@ -249,6 +253,54 @@ def test_after_the_last_round_kept_documents_stay_and_removed_ones_are_verified(
     left = [texts[doc] for doc in range(len(texts)) if doc not in dropped]
     assert removals(left, all_pairs(left), config) == {}
     assert all(removals([texts[row.kept], texts[row.removed]], [(0, 1)], config) for row in found)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_a_document_in_order_or_across_is_removed_for_the_first_that_is_near(data: st.DataObject) -> None:
+    texts = data.draw(st.lists(st.text("abc ", max_size=9).map(" ".join), min_size=1, max_size=7))
+    docs = st.integers(0, len(texts) - 1)
+    pairs = data.draw(st.lists(st.tuples(docs, docs), max_size=20))
+    asked = data.draw(st.lists(st.booleans(), min_size=len(texts), max_size=len(texts)))
+    encoded = [text.encode() for text in texts]
+    config = NearConfig(ngram=2, edit_similarity=0.5)
+
+    def near(doc: int) -> list[int]:
+        """The candidates of a document, ascending, that are near duplicates of it."""
+        others = {a + b - doc for a, b in pairs if doc in (a, b) and a != b}
+        return [other for other in sorted(others) if is_near(texts[other], texts[doc], Fraction("0.5"))]
+
+    in_order: dict[int, int] = {}
+    for doc in range(len(texts)):
+        if kept := [other for other in near(doc) if other < doc and other not in in_order]:
+            in_order[doc] = kept[0]
+    found = verify.resolve_in_order(encoded, pairs, config).removed
+    assert [(row.removed, row.kept) for row in found] == list(in_order.items())
+
+    across = {doc: [other for other in near(doc) if not asked[other]] for doc in range(len(texts)) if asked[doc]}
+    found = verify.resolve_across(encoded, pairs, asked, config).removed
+    assert [(row.removed, row.kept) for row in found] == [(doc, kept[0]) for doc, kept in across.items() if kept]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.integers(0, 9), min_size=2, max_size=25),
+    st.lists(st.integers(0, 9), min_size=2),
+    st.sampled_from([1, 2]),
+)
+def test_anchors_are_runs_that_occur_once_in_each_and_ascend_in_both(
+    left: list[int], right: list[int], words: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(verify, "_ANCHOR_WORDS", words)
+        at_left, at_right = verify._anchors(array("Q", left), array("Q", right))
+    runs_left, runs_right = ([tuple(of[at : at + words]) for at in range(len(of) - words + 1)] for of in (left, right))
+    common = [runs_left[at] for at in at_left.tolist()]
+    assert common == [runs_right[at] for at in at_right.tolist()]
+    assert all(runs_left.count(run) == runs_right.count(run) == 1 for run in common)
+    assert sorted(at_left.tolist()) == at_left.tolist()
+    assert sorted(at_right.tolist()) == at_right.tolist()
+    assert bool(common) == any(runs_left.count(run) == runs_right.count(run) == 1 for run in runs_left)
 
 
 def test_result_does_not_depend_on_the_stride(monkeypatch: pytest.MonkeyPatch) -> None:
