@@ -162,7 +162,8 @@ def settle(
     `lengths` has the tokens of each class in each partition of the selection keys, which are ranges in ascending order;
     `read` returns the documents of a partition (`LENGTH_SCHEMA`), sorted by class, key and id.
 
-    Raises: RunError for a share of a row without tokens, or one for which the row would be repeated too often.
+    Raises: RunError for a share of a row without tokens, a share without tokens of other rows, or one for which the row
+    would be repeated too often.
     """
     totals = [sum(part.get(index, 0) for part in lengths) for index in range(len(classes))]
     with_weights = with_shares(classes, weights, totals)
@@ -183,6 +184,8 @@ def with_shares(
         (entry.weight * total for entry, total in zip(classes, totals, strict=True) if entry.weight is not None),
         Fraction(0),
     )
+    if not by_epochs:
+        raise RunError("mixture: no source with epochs above 0 has training tokens, so that shares have no size")
     all_tokens = by_epochs / (1 - sum(shares.values()))
     factors = {(row, least): factor for row, weight in weights.items() for least, factor in weight.classes}
     epochs: dict[Row, Fraction] = {}

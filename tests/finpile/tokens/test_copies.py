@@ -115,6 +115,10 @@ def test_shares_are_parts_of_all_effective_tokens() -> None:
 def test_share_without_tokens_is_an_error() -> None:
     with pytest.raises(RunError, match="A/a has no training tokens"):
         settle_documents([(1, 5, 1)], {ROWS[0]: WeightConfig(share=0.5), ROWS[1]: WeightConfig()}, 1)
+    for epochs in (0.0, 1.0):
+        with pytest.raises(RunError, match="no source with epochs above 0 has training tokens"):
+            weights = {ROWS[0]: WeightConfig(share=0.5), ROWS[1]: WeightConfig(epochs=epochs)}
+            settle_documents([(0, 5, 1), (1, 5, 1)][: 1 + (epochs == 0)], weights, 1)
 
 
 def test_positions_are_digests_of_the_text_and_the_copy() -> None:
