@@ -102,23 +102,28 @@ def read_text(
 def converted_record(
     start: int, data: bytes, locator: str, source: SourceConfig, convert: Convert
 ) -> Iterator[Record | Lost]:
-    """The record `data`, at `start`, as `document_of` reads it, and rows of no bytes for what its document leaves out.
+    """The record `data`, at `start`, as `document_of` reads it, and rows of no bytes for what its document leaves out,
+    with the date of that.
 
     Without a date in it, the file's name is searched for `date_pattern`.
     """
-    left_out: list[LeftOut] = []
+    left_out: list[Removal] = []
 
     def parse() -> RawDocument | Removal:
         found = _converted(data, locator, source, convert)
         if isinstance(found, Removal):
             return found
-        left_out.extend(found.left_out)
-        return _dated(_raw_document(found, locator), source)
+        document = _dated(_raw_document(found, locator), source)
+        moment = document.timestamp
+        moment = moment if moment is not None and timestamps.is_plausible(moment) else None
+        for place, reason, detail, part in found.left_out:
+            row = removal(source, f"{locator}{place}", reason, detail, part)
+            left_out.append(replace(row, timestamp=moment))
+        return document
 
     end = start + len(data)
     yield Record(start, end, locator, data, parse)
-    for place, reason, detail, part in left_out:
-        yield Lost(end, end, removal(source, f"{locator}{place}", reason, detail, part))
+    yield from (Lost(end, end, row) for row in left_out)
 
 
 def _converted(data: bytes, locator: str, source: SourceConfig, convert: Convert) -> Converted | Removal:

@@ -76,6 +76,7 @@ def test_plain_part_is_the_text_and_attachments_are_rows() -> None:
     [document], rows = read(made.as_bytes())
     assert (document.text, document.meta["attachments"]) == ("Öl\n\nPlain.", 2)
     assert [(row.locator, row.reason) for row in rows] == [(f"a.eml/attachment-{n}", "attachment") for n in (1, 2)]
+    assert {row.timestamp for row in rows} == {document.timestamp} != {None}  # for corpora as of a day
     assert (rows[0].detail, rows[0].removed_text) == ("application/pdf réport.pdf, 8 bytes", b"%PDF-1.4")
     assert b"inner" in rows[1].removed_text
 
