@@ -74,6 +74,7 @@ def check_causal(out: str, manifest: Mapping[str, Any], cut: Cut) -> None:
         )
     before = manifest.get(CERTIFICATE)
     if before is not None and (cut.day.isoformat() > before["date"] or cut.undated > before["undated"]):
+        what = "later" if cut.day.isoformat() > before["date"] else "undated"
         raise ConfigError(
-            f"{out} is itself a corpus as of {before['date']}, which has no later documents: name the whole build"
+            f"{out} is itself a corpus as of {before['date']}, which has no {what} documents: name the whole build"
         )

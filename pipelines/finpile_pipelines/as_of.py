@@ -8,6 +8,7 @@ models of domains without later documents from the whole build (`finpile_pipelin
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -63,8 +64,8 @@ def as_of(
     which undated documents are decided, before anything is written.
     """
     whole, layout = Layout(source), Layout(out)
-    if whole.root.rstrip("/") == layout.root.rstrip("/"):
-        raise ConfigError(f"-o {out} is the build itself: name another folder")
+    if f"{_place(layout)}/".startswith(f"{_place(whole)}/"):
+        raise ConfigError(f"-o {out} is the build itself, or a folder in it: name another folder")
     day = _Day.of(whole, cut, until)
     for name in day.table:
         preload(stages.find(name).module)
@@ -187,6 +188,11 @@ class _Day:
         found = {name: record for name, record in records.items() if record is not None}
         listen(StageEvent(DEDUPLICATED, "found" if is_done else "done", found[DEDUPLICATED]))
         return found
+
+
+def _place(layout: Layout) -> str:
+    """The folder of a build, behind links."""
+    return (layout.root if "://" in layout.root else os.path.realpath(layout.root)).rstrip("/")
 
 
 def _is_whole(layout: Layout) -> bool:

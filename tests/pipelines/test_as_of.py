@@ -281,5 +281,9 @@ def test_builds_without_a_past_are_refused_with_the_remedy(
     with pytest.raises(InputError, match="no document is from 1999-01-01 or before"):
         as_of(str(folder / "out"), Cut(date(1999, 1, 1)), str(tmp_path / "none"), Engine(num_workers=1))
     assert not (tmp_path / "none").exists()
-    with pytest.raises(ConfigError, match="is the build itself"):
-        as_of(str(folder / "out"), cut, str(folder / "out"), Engine(num_workers=1))
+    with pytest.raises(ConfigError, match="has no undated documents"):
+        check_causal("OUT", earlier, Cut(date(2019, 1, 1), undated=True))
+    (tmp_path / "link").symlink_to(folder / "out")
+    for target in (folder / "out", tmp_path / "link", folder / "out" / "past"):
+        with pytest.raises(ConfigError, match="is the build itself, or a folder in it"):
+            as_of(str(folder / "out"), cut, str(target), Engine(num_workers=1), replace=True)
