@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from array import array
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
@@ -49,6 +50,14 @@ MOST_ROUNDS = 16
 #: Words whose hashes a group holds, 8 bytes each: those of the documents compared last. In a large group, most pairs
 #: have the kept copy in common.
 MOST_WORDS = 1 << 24
+#: The most bytes of a word whose hash depends on the place of each of them (`finpile.dedup._hash_kernels.hash_words`).
+_MOST_HASHED = 64
+#: All words of more bytes, and shorter ones: a character has up to 3 bytes, or is a word of its own.
+_LONG_WORD = re.compile(
+    rb"(?:[0-9A-Za-z]|[\xc3-\xdf][\x80-\xbf]|[\xe0\xe1][\x80-\xbf]{2}|\xe2[\x82-\xbf][\x80-\xbf]){22,}"
+)
+#: `w` for all bytes of such words.
+_WORD_BYTES = bytes(ord("w" if _hash_kernels.FOLD[byte] and byte < 0xE3 else " ") for byte in range(256))
 #: Number of pairs compared before the pairs that have become connected are skipped.
 _STRIDE = 1 << 14
 
@@ -209,7 +218,7 @@ class PairVerifier:
         if words is not None:
             self._words.move_to_end(doc)
             return words
-        self._words[doc] = words = word_hashes(self._texts[doc])
+        self._words[doc] = words = compared_words(self._texts[doc])
         self._num_words += len(words)
         while self._num_words > MOST_WORDS and len(self._words) > 2:  # the two that are compared
             self._num_words -= len(self._words.popitem(last=False)[1])
@@ -235,6 +244,23 @@ def most_edits(longest: int, threshold: float) -> int:
     allow 2 edits, not 3. It is below 0 if no similarity can be above the threshold.
     """
     return math.ceil((1 - Fraction(str(threshold))) * longest) - 1
+
+
+def compared_words(text: bytes) -> array[int]:
+    """Returns a number for each word, in order; words of more than 64 bytes have a digest in place of their hash.
+
+    The hash of a word is a cyclic polynomial with a period of 64 bytes: longer words that are different, such as 72 and
+    200 times the same letter, can have equal ones.
+    """
+    if b"w" * (_MOST_HASHED + 1) not in text.translate(_WORD_BYTES):
+        return word_hashes(text)
+    words, at = array("Q"), 0
+    for long in _LONG_WORD.finditer(text):
+        if len(long[0]) > _MOST_HASHED:
+            words += word_hashes(text[at : long.start()])
+            words.append(int.from_bytes(hashlib.blake2b(long[0].lower(), digest_size=8).digest()))
+            at = long.end()
+    return words + word_hashes(text[at:])
 
 
 def word_hashes(text: bytes) -> array[int]:

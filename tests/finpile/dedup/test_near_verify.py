@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from array import array
 from fractions import Fraction
 from itertools import combinations
@@ -29,6 +30,34 @@ def words(text: str, *edits: tuple[int, str]) -> bytes:
     for at, word in edits:
         parts[at] = word
     return " ".join(parts).encode()
+
+
+WORD = re.compile("[0-9A-Za-z\u00c0-\u1fff\u2080-\u2fff]+|[\u3040-\U0010ffff]")
+long_words = st.tuples(
+    st.lists(st.sampled_from(["w", "W", "é", "ก", "\u2080", "漢", " ", "。", "\u2019"]), min_size=1, max_size=3),
+    st.lists(st.integers(1, 200), min_size=3, max_size=3),
+).map(lambda drawn: "".join(sign * times for sign, times in zip(*drawn, strict=False)))
+
+
+@given(st.lists(long_words, min_size=2, max_size=4))
+def test_words_of_any_length_are_equal_only_if_their_letters_are(texts: list[str]) -> None:
+    lower = str.maketrans({chr(code): chr(code).lower() for code in range(0x80)})
+    spelled = [[word.translate(lower) for word in WORD.findall(text)] for text in texts]
+    found = [verify.compared_words(text.encode()) for text in texts]
+    assert [len(words) for words in found] == [len(words) for words in spelled]
+    assert [a == b for a, b in combinations(found, 2)] == [a == b for a, b in combinations(spelled, 2)]
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ("w" * 72, "w" * 200),
+        (f"{'0' * 62}a1{'0' * 62}b2", f"{'0' * 62}b2{'0' * 62}a1"),  # words of 32 bytes in hexadecimal digits
+    ],
+)
+def test_different_words_of_equal_hashes_are_no_near_duplicates(left: str, right: str) -> None:
+    assert verify.word_hashes(left.encode()) == verify.word_hashes(right.encode())
+    assert find_near_duplicates(pa.array([left, right]), ANY) == []
 
 
 def all_pairs(texts: list[bytes]) -> list[tuple[int, int]]:
