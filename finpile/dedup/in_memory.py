@@ -98,7 +98,7 @@ def deduplicate(
         template_group: The groups of `templates`: `source`, `host`, `folder` or `meta.KEY`, as in a corpus file. They
             read the column `source`, `url`, `locator` or `meta`.
         heldout: The temporal split whose `overlap` removes held-out documents that share text with training documents.
-        contamination: Evaluation sets; documents that contain their items are removed.
+        contamination: Evaluation sets; documents that contain their items, in Unicode NFC, are removed.
         added: Settings of algorithms of other packages, by name.
         exact_fold: Differences that equal texts may have.
         order: `time` keeps the earliest copy, and no decision depends on a later document; see `finpile.dedup.order`.
