@@ -149,6 +149,22 @@ def test_guard_and_length_are_settings(tmp_path: Path) -> None:
     }  # the boilerplate, and the shorter quotation
 
 
+def test_a_passage_that_one_training_document_repeats_gives_a_document_away(tmp_path: Path) -> None:
+    """It counts once for the document, whatever is around it, and however shards divide the documents."""
+    path = write(tmp_path, "{near: null, max_documents: 2}")
+    quoted, common = story(50)[:210], story(51)[:210]
+    old = [" ".join(f"{number}{quoted}" for number in range(5)), f"5{common} 6{common}"]
+    old += [f"{story(300 + number)} {number}{common}" for number in range(2)]
+    new = [f"{story(400)}: {quoted}", f"{story(401)}: {common}"]
+    for name, day, texts in (("old", "2020-05-01", old), ("new", "2021-05-01", new)):
+        lines = [json.dumps({"text": text, "timestamp": day}) for text in texts]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines))
+    for shard_bytes in (1 << 24, 1):
+        run(path, tmp_path / f"out{shard_bytes}", shard_bytes=shard_bytes)
+        removed = [row for row in rows_of(tmp_path / f"out{shard_bytes}", "removed") if row["stage"] == "overlap"]
+        assert [row["removed_text"].decode() for row in removed] == [new[0]]
+
+
 def test_overlap_without_a_day_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path, "{}")
     path.write_text(path.read_text().replace("after: 2020-12-31, undated: train, ", ""))

@@ -48,7 +48,7 @@ from finpile.storage.sizes import shards_of_contexts, shards_of_keys
 _SCOPE = ""
 _HELDOUT = pa.field("heldout", pa.bool_())
 _MINIMIZER_SCHEMA = repeats.MINIMIZER_SCHEMA.append(_HELDOUT)
-_CONTEXT_SCHEMA = repeats.CONTEXT_SCHEMA.append(_HELDOUT)
+_CONTEXT_SCHEMA = repeats.CONTEXT_SCHEMA.append(repeats.DOCUMENT).append(_HELDOUT)
 #: Of a byte of text, by that of one reading.
 _COST = 8
 
@@ -120,13 +120,16 @@ class _Windows:
         tables = [_CONTEXT_SCHEMA.empty_table()]
         for is_heldout, side in self._sides(part):
             texts, shard = Texts.of_bytes(side.documents["text"]), shard_of(side, self.order)
-            rows = repeats.contexts(texts, shard, part.replies["minimizers"], self._setting, _SCOPE)
+            search = repeats.contexts if is_heldout else repeats.contexts_by_document
+            rows = search(texts, shard, part.replies["minimizers"], self._setting, _SCOPE)
+            if is_heldout:
+                rows = rows.append_column(repeats.DOCUMENT, pa.array(np.full(rows.num_rows, -1, np.int32)))
             tables.append(_with_side(rows, is_heldout))
         return Sent(pa.concat_tables(tables))
 
     def match(self, rows: pa.Table) -> Answer:
         """The windows of held-out contexts that a few training documents have."""
-        is_heldout, rows = _flags(rows), rows.select(repeats.CONTEXT_SCHEMA.names)
+        is_heldout = _flags(rows)
         return Answer(repeats.match_across(rows, self._setting, is_heldout, self.overlap.max_documents))
 
     def decide(self, part: Part) -> Decision:

@@ -21,6 +21,7 @@ def match(
     groups: I64,
     before: I64,
     weight: I64,
+    document: I64,
     may_keep: U8,
     may_go: U8,
     rank: I64,
@@ -37,9 +38,9 @@ def match(
 
     Contexts `groups[g]` to `groups[g + 1]` form a group. `rank` (of the document) and `anchor` (the first byte of the
     minimizer) order the earliest occurrences of contexts. The weight of a window is the sum of the weights of all
-    contexts that contain it. If it is between `least` and `most`, the window is removed from the contexts with
-    `may_go`, and the earliest context with `may_keep` has the kept copy. `widths[symbol]` is the length of a symbol in
-    bytes.
+    contexts that contain it; of those with one `document`, which follow each other, the first one counts, but -1 is no
+    document. If it is between `least` and `most`, the window is removed from the contexts with `may_go`, and the
+    earliest context with `may_keep` has the kept copy. `widths[symbol]` is the length of a symbol in bytes.
 
     Windows are classified by the position of the minimizer and by hash. Equality is proven by the number of symbols
     that two contexts share before and after their minimizers.
@@ -109,8 +110,10 @@ def match(
                     which = num_classes
                     num_classes += 1
                     stamps[slot], buckets[slot], class_hashes[which] = tick, which, hashed
-                    classes[which, 0], classes[which, 1], classes[which, 2] = context, 0, -1
-                classes[which, 1] += weight[context]
+                    classes[which, 0], classes[which, 1], classes[which, 2], classes[which, 3] = context, 0, -1, -1
+                if document[context] < 0 or document[context] != classes[which, 3]:
+                    classes[which, 1] += weight[context]
+                classes[which, 3] = document[context]
                 kept = classes[which, 2]
                 if may_keep[context] and (
                     kept < 0
@@ -145,7 +148,8 @@ def _room_for(size: int) -> tuple[U64, I64, I64, I64, U64, I64, I64]:
     states = np.empty(size, np.uint64)  # hash of the previous window
     runs = np.empty((size, 3), np.int64)  # class of the window, kept copy of the open run, row of that run
     shares = np.empty((size, 3), np.int64)  # context compared last, symbols shared before and after the minimizer
-    classes = np.empty((size, 3), np.int64)  # first context with the window, total weight, context of the kept copy
+    classes = np.empty((size, 4), np.int64)  # first context with the window, total weight, context of the kept copy,
+    # document of the last one
     return (
         states,
         runs,

@@ -68,6 +68,8 @@ CONTEXT_SCHEMA = pa.schema(
         ("context", pa.int32()),
     ]
 )
+#: The row of a document that alone is counted in `documents`; -1 in other rows.
+DOCUMENT = pa.field("document", pa.int32())
 #: Repeated windows `first_window` to `first_window + num_windows` of a shard's context, and their earliest copy.
 MATCH_SCHEMA = pa.schema(
     [
@@ -163,6 +165,33 @@ def contexts(
     `finest` is the smallest entry of `SLICES` whose keys are in `shared`, or `WHOLE` if there is none.
     """
     found, hashes, _ = _distinct(texts, shard, shared, config, scope, finest)
+    return _context_rows(texts, shard, config, found, hashes)
+
+
+def contexts_by_document(texts: Texts, shard: Shard, shared: pa.Table, config: SubstringConfig, scope: str) -> pa.Table:
+    """Returns `contexts` with the column `document`, by which no document counts twice for a window.
+
+    A document with several contexts of one hash is not counted in their `documents`, but has a row for each of them,
+    with its row as `document`. Other rows have -1.
+    """
+    found, hashes, runs = _distinct(texts, shard, shared, config, scope, WHOLE)
+    rows = _context_rows(texts, shard, config, found, hashes)
+    docs = np.searchsorted(texts.offsets, runs[:, 1], side="right") - 1
+    context, doc = np.divmod(np.unique(runs[:, 0] * len(texts.offsets) + docs), len(texts.offsets))
+    order = np.lexsort((hashes[context], doc))
+    context, doc = context[order], doc[order]
+    equal = (doc[1:] == doc[:-1]) & (hashes[context[1:]] == hashes[context[:-1]])
+    several = (np.r_[False, equal] | np.r_[equal, False])[: len(doc)]
+    context, doc = context[several], doc[several]
+    others = (found[:, 5] - np.bincount(context, minlength=len(found))).astype(np.int32)
+    at = rows.schema.get_field_index("documents")
+    shared_rows = rows.set_column(at, rows.schema.field(at), pa.array(others))
+    own_rows = rows.take(pa.array(context)).set_column(at, rows.schema.field(at), pa.array(np.ones(len(doc), np.int32)))
+    documents = pa.array(np.r_[np.full(len(found), -1, np.int32), shard.rows[doc]].astype(np.int32))
+    return pa.concat_tables([shared_rows, own_rows]).append_column(DOCUMENT, documents)
+
+
+def _context_rows(texts: Texts, shard: Shard, config: SubstringConfig, found: I64, hashes: U64) -> pa.Table:
     docs, firsts, before = (np.ascontiguousarray(found[:, column]) for column in (0, 1, 3))
     sizes = found[:, 2] + config.min_length - 1
     content = kernels.gather(texts.symbols, firsts, sizes)
@@ -191,8 +220,8 @@ def match_contexts(rows: pa.Table, config: SubstringConfig, widths: I64 = _BYTE_
     `rows` must contain all contexts of each of its hashes. `widths` is the length of each symbol in bytes.
     """
     all_of_them = np.ones(rows.num_rows, np.uint8)
-    weight = rows["occurrences"].to_numpy()
-    return _match(rows, config, widths, weight, may_keep=all_of_them, may_go=all_of_them, bounds=(2, _MANY))
+    weight, document = rows["occurrences"].to_numpy(), np.full(rows.num_rows, -1)
+    return _match(rows, config, widths, weight, document, may_keep=all_of_them, may_go=all_of_them, bounds=(2, _MANY))
 
 
 def match_across(
@@ -200,11 +229,14 @@ def match_across(
 ) -> pa.Table:
     """Returns the windows of the `asked` contexts that occur in 1 to `most` documents of the other contexts.
 
-    The result is of `MATCH_SCHEMA`.
+    `rows` are of `contexts_by_document`, the `asked` ones of `contexts`, with -1 as `document`. The result is of
+    `MATCH_SCHEMA`.
     """
     weight = np.where(asked, 0, rows["documents"].to_numpy()).astype(np.int64)
     sides = {"may_keep": (~asked).astype(np.uint8), "may_go": asked.astype(np.uint8)}
-    return _match(rows, config, widths, weight, **sides, bounds=(1, most))
+    own = rows[DOCUMENT.name].to_numpy().astype(np.int64)
+    document = np.where(own < 0, -1, rows["shard"].to_numpy().astype(np.int64) << 32 | own)
+    return _match(rows, config, widths, weight, document, **sides, bounds=(1, most))
 
 
 def _match(
@@ -212,6 +244,7 @@ def _match(
     config: SubstringConfig,
     widths: I64,
     weight: I64,
+    document: I64,
     *,
     may_keep: U8,
     may_go: U8,
@@ -219,7 +252,7 @@ def _match(
 ) -> pa.Table:
     """Runs `_match_kernels.match` on a table of contexts; returns its rows as `MATCH_SCHEMA`."""
     hashes = rows["hash"].to_numpy()
-    order = np.lexsort((rows["context"].to_numpy(), rows["shard"].to_numpy(), hashes))
+    order = np.lexsort((rows["context"].to_numpy(), document, rows["shard"].to_numpy(), hashes))
     rows = rows.take(pa.array(order)).combine_chunks()
     hashes = hashes[order]
     groups = np.flatnonzero(np.r_[True, hashes[1:] != hashes[:-1], True]) if len(hashes) else np.zeros(1, np.int64)
@@ -232,6 +265,7 @@ def _match(
         groups,
         rows["before"].to_numpy().astype(np.int64),
         weight[order],
+        document[order],
         may_keep[order],
         may_go[order],
         dense_rank(rows["order_high"].to_numpy(), rows["order_low"].to_numpy()),
