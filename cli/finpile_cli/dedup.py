@@ -142,8 +142,9 @@ def dedup_command(
     FILE#BYTE of a JSON line and FILE#ROW of Parquet, to join the output with your files. OUT/removed/ has a
     row for each removed document, with its text, its locator, the reason, and the id of the kept copy.
 
-    Of two copies, the one of the earlier of DOCS is kept (consecutive files count as one), then the older one by
-    its timestamp. With --order time the older one is kept, and no document is removed or cut because of a later one.
+    Of two copies, the one of the earlier of DOCS is kept (consecutive files of one format count as one), then the
+    older one by its timestamp. With --order time the older one is kept, and no document is removed or cut because of a
+    later one.
     With --annotate, OUT/attributes/ has files beside those of DOCS, with stage, reason, group, size of the group
     and kept copy of each document and span, for pipelines that decide themselves: DOCS stay as they are.
     Run the same command again to continue after an interruption. Options after `--` are passed to Beam.

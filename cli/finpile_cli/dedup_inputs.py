@@ -42,8 +42,8 @@ def find_inputs(
 ) -> Inputs:
     """The sources that the arguments name; a file that two of them name belongs to the first.
 
-    Each folder, pattern or build is a source for each format in it; files named one after the other are one. Nothing
-    below `out` is read.
+    Each folder, pattern or build is a source for each format in it; files of one format that are named one after the
+    other are one. Nothing below `out` is read.
 
     Raises: InputError for an argument without documents, and for fields that no record has; ConfigError for an argument
     in `out`.
@@ -102,16 +102,20 @@ def _is_below(path: str, folder: str) -> bool:
 
 
 def _grouped(found: Iterable[Documents], formats: Mapping[str, str], out: str) -> Iterator[tuple[str, list[str]]]:
-    """(format, paths) in the order of the arguments; consecutive single files are one group."""
+    """(format, paths) in the order of the arguments; consecutive single files of one format are one group."""
+
+    def format_of(file: InputFile) -> str:
+        return formats.get(suffix_of(file.url), _DEFAULT_FORMAT)
+
     seen: set[str] = set()
-    runs = groupby(enumerate(found), key=lambda item: "files" if item[1].is_file else str(item[0]))
+    runs = groupby(enumerate(found), key=lambda item: format_of(item[1].files[0]) if item[1].is_file else item[0])
     for _, run in runs:
         groups: dict[str, list[str]] = {}
         for _, documents in run:
             for file in documents.files:
                 if file.url not in seen and not _is_below(file.url, out):
                     seen.add(file.url)
-                    groups.setdefault(formats.get(suffix_of(file.url), _DEFAULT_FORMAT), []).append(file.url)
+                    groups.setdefault(format_of(file), []).append(file.url)
         yield from sorted(groups.items())
 
 
