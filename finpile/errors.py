@@ -80,7 +80,8 @@ def command_line(*words: str) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The end of a message about an unknown name."""
+    """The end of a message about an unknown name; empty if nothing is known."""
     names = list(known)
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    return f"; did you mean `{close[0]}`?" if close else f"; known: {', '.join(sorted(names))}"
+    known_names = f"; known: {', '.join(sorted(names))}" if names else ""
+    return f"; did you mean `{close[0]}`?" if close else known_names

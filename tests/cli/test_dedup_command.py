@@ -389,6 +389,11 @@ def test_mistake_is_named_with_its_remedy_and_leaves_no_trace(
     assert not (tmp_path / "out").exists()
 
 
+def test_missing_file_beside_no_others_names_none(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    assert run("dedup", tmp_path / "empty" / "x.jsonl", "-o", tmp_path / "out").refusal().endswith("file or folder")
+
+
 @pytest.mark.parametrize(
     "flags", [["--substring-min-length", "many"], ["--substring-rounds", "0"], ["--near", "exact"], ["--workers", "0"]]
 )
