@@ -131,7 +131,8 @@ class DedupConfig:
     exact: bool = True
     """Whether to remove all but one of the documents with equal text."""
     exact_fold: Literal["none", "whitespace", "case", "case_whitespace"] = "none"
-    """Differences that the comparison ignores: white space, case (Unicode case folding), or both."""
+    """Differences that the comparison ignores: ASCII white space (not U+00A0 and U+3000), case (Unicode case folding),
+    or both."""
     templates: TemplatesConfig | None = None
     """Removal of lines and paragraphs that earlier documents of a group have, for sources with a `template_group`; null
     keeps them."""
