@@ -52,7 +52,7 @@ def compared(documents: pa.Table | pa.RecordBatch, scope: Scope) -> pa.Table:
     columns = {
         "id": _ids(documents),
         **{name: _strings(documents, name) for name in ("dataset", "source", "locator")},
-        "priority": _cast(documents, "priority", pa.int32()),
+        "priority": _complete(_cast(documents, "priority", pa.int32()), "priority"),
         "timestamp": _timestamps(documents),
         "text": text,
     }
@@ -124,7 +124,7 @@ def _numbers(scopes: pa.Array, digests: pa.FixedSizeBinaryArray) -> pa.Array:
 def _ids(documents: pa.Table | pa.RecordBatch) -> pa.Array:
     column = _column(documents, "id")
     is_number = column is not None and pa.types.is_integer(column.type)
-    ids = column.cast(pa.string()) if is_number else _strings(documents, "id")
+    ids = _complete(column, "id").cast(pa.string()) if is_number else _strings(documents, "id")
     if ids is None:
         return pa.array([str(row) for row in range(documents.num_rows)], pa.string())
     if pc.count_distinct(ids).as_py() != len(ids):
@@ -133,7 +133,11 @@ def _ids(documents: pa.Table | pa.RecordBatch) -> pa.Array:
 
 
 def _strings(documents: pa.Table | pa.RecordBatch, name: str, kind: pa.DataType | None = None) -> pa.Array | None:
-    column = _cast(documents, name, kind or pa.string())
+    return _complete(_cast(documents, name, kind or pa.string()), name)
+
+
+def _complete(column: pa.Array | None, name: str) -> pa.Array | None:
+    """Raises: InputError for a column with nulls."""
     if column is not None and column.null_count:
         raise InputError(f"column `{name}`: {column.null_count:,} rows are null")
     return column

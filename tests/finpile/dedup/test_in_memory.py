@@ -228,6 +228,8 @@ def test_empty_table_gives_an_empty_result() -> None:
     [
         (pa.table({"body": ["x"]}), "no column `text`; they have body"),
         (pa.table({"text": ["x", None]}), "column `text`: 1 rows are null"),
+        (pa.table({"text": ["x", "y"], "id": [1, None]}), "column `id`: 1 rows are null"),
+        (pa.table({"text": ["x", "y"], "priority": [1, None]}), "column `priority`: 1 rows are null"),
         (pa.table({"text": [1]}), "column `text` is int64: expected large_string"),
         (pa.table({"text": ["x", "y"], "id": ["1", "1"]}), "two documents have the same id"),
         (pa.table({"text": ["x"], "timestamp": ["2020"]}), "column `timestamp` is string"),
