@@ -124,7 +124,7 @@ def _numbers(scopes: pa.Array, digests: pa.FixedSizeBinaryArray) -> pa.Array:
 def _ids(documents: pa.Table | pa.RecordBatch) -> pa.Array:
     column = _column(documents, "id")
     is_number = column is not None and pa.types.is_integer(column.type)
-    ids = _complete(column, "id").cast(pa.string()) if is_number else _strings(documents, "id")
+    ids = _complete(column.cast(pa.string()) if is_number else _cast(documents, "id", pa.string()), "id")
     if ids is None:
         return pa.array([str(row) for row in range(documents.num_rows)], pa.string())
     if pc.count_distinct(ids).as_py() != len(ids):
