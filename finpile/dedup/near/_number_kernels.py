@@ -16,9 +16,10 @@ FNV_PRIME = np.uint64(0x100000001B3)
 
 _ZERO, _NINE = 0x30, 0x39
 _BLANK = np.uint64(0x20)
-#: UTF-8 lead bytes: of the signs that include ½; of U+0640, from which other scripts have digits; of U+2000; of the
-#: last ideographs; of U+F000. From U+2000 up to the ideographs, only number forms (U+2140-21BF) have digits or
-#: fractions; of the letters that share a lead byte with Arabic or full-width digits, texts have many more.
+#: UTF-8 lead bytes: of the signs that include ½ and ²; of U+0640, from which other scripts have digits; of U+2000; of
+#: the last ideographs; of U+F000. From U+2000 up to the ideographs, only superscripts (U+2040-207F) and number forms
+#: (U+2140-21BF) have digits or fractions; of the letters that share a lead byte with Arabic or full-width digits, texts
+#: have many more.
 _SIGNS, _ARABIC, _SYMBOLS, _IDEOGRAPHIC_END, _FORMS = 0xC2, 0xD9, 0xE2, 0xE9, 0xEF
 
 
@@ -67,9 +68,9 @@ def _next_beginning(data: U8, start: Any, stop: Any) -> Any:
 
 @inner
 def _size_of_number(data: U8, at: int, end: int) -> Any:
-    """The bytes of the run of ASCII digits, or of the sign ¼, ½ or ¾, that begins at `at`; 0 if none does."""
+    """The bytes of the run of ASCII digits, or of the sign ², ³, ¹, ¼, ½ or ¾, that begins at `at`; 0 if none does."""
     if data[at] == _SIGNS:
-        return 2 if at + 1 < end and 0xBC <= data[at + 1] <= 0xBE else 0
+        return 2 if at + 1 < end and (0xBC <= data[at + 1] <= 0xBE or data[at + 1] in (0xB2, 0xB3, 0xB9)) else 0
     after = at
     while after < end and _ZERO <= data[after] <= _NINE:
         after += 1
@@ -83,7 +84,7 @@ def _may_be_digit(data: U8, at: int, end: int) -> Any:
     if byte == _ARABIC:
         return at + 1 < end and 0xA0 <= data[at + 1] <= 0xA9
     if byte == _SYMBOLS:
-        return at + 1 < end and 0x85 <= data[at + 1] <= 0x86
+        return at + 1 < end and (0x85 <= data[at + 1] <= 0x86 or data[at + 1] == 0x81)
     if byte == _FORMS:
         return at + 2 < end and data[at + 1] == 0xBC and 0x90 <= data[at + 2] <= 0x99
     return _ARABIC < byte < _SYMBOLS or byte > _IDEOGRAPHIC_END
@@ -91,7 +92,7 @@ def _may_be_digit(data: U8, at: int, end: int) -> Any:
 
 @kernel
 def hash_numbers(data: U8, offsets: I64, keys: U64, plain: U8) -> None:
-    """Sets `keys[doc]` to `hash_bytes` of the runs of ASCII digits, and the signs ¼, ½ and ¾, joined by spaces.
+    """Sets `keys[doc]` to `hash_bytes` of the runs of ASCII digits, and the signs ¹²³¼½¾, joined by spaces.
 
     Sets `plain[doc]` to 0 if the text may have other digits or fractions, else to 1; a key is valid only if it is 1.
     """

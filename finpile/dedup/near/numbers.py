@@ -18,15 +18,15 @@ from finpile.dedup._hash_kernels import U64
 from finpile.dedup.near import _number_kernels, minhash
 from finpile.documents.document import text_arrays
 
-#: Decimal digits of any script, and the fractions that are one character.
-_NUMBER = re.compile(r"\d+|[\u00bc-\u00be\u2150-\u215f\u2189]")
+#: Decimal digits of any script, superscript ones, and the fractions that are one character.
+_NUMBER = re.compile(r"\d+|[\u00b2\u00b3\u00b9\u2070\u2074-\u2079\u00bc-\u00be\u2150-\u215f\u2189]")
 
 
 def number_sequence(text: bytes) -> bytes:
     """Returns the numbers of a text in order, joined by spaces.
 
-    >>> number_sequence("Rose 1½ pct to 64.".encode()).decode()
-    '1 ½ 64'
+    >>> number_sequence("Rose 1½ pct to 64 m².".encode()).decode()
+    '1 ½ 64 ²'
     """
     return " ".join(_NUMBER.findall(text.decode(errors="replace"))).encode()
 

@@ -15,8 +15,8 @@ from finpile.dedup._hash_kernels import U64
 from finpile.dedup.near.numbers import number_keys, number_sequence, part_by_numbers
 
 _MASK = (1 << 64) - 1
-#: ASCII, Arabic and full-width digits, mathematical ones, fractions; and their neighbours in Unicode.
-_SIGNS = "07 a.½¾»¿⅐⅟ⅠⅠ←↉↊٣٤پ०߀ᛮ᠐〇十Ａ３𝟘😀éЖ“"
+#: ASCII, Arabic, full-width and superscript digits, mathematical ones, fractions; and their neighbours in Unicode.
+_SIGNS = "07 a.²¹±´⁰ⁱ⁴⁹⁺₀½¾»¿⅐⅟ⅠⅠ←↉↊٣٤پ०߀ᛮ᠐〇十Ａ３𝟘😀éЖ“"
 
 
 def slow_key(text: str) -> int:
@@ -43,6 +43,11 @@ def test_every_digit_and_fraction_of_unicode_counts() -> None:
     numbers = [sign for sign in signs if number_sequence(sign.encode())]
     assert len(numbers) > 600
     assert number_keys(pa.array(numbers)).tolist() == [slow_key(sign) for sign in numbers]
+
+
+def test_texts_that_differ_in_an_exponent_are_not_duplicates() -> None:
+    texts = [f"The rate is 4.1 x 10{sign} per second." for sign in "⁵⁶"] + [f"An area of 20 m{sign}." for sign in "²³"]
+    assert find_near_duplicates(pa.array(texts), FAST) == []
 
 
 def test_keys_are_equal_exactly_if_the_numbers_are_equal() -> None:
