@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import posixpath
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -26,6 +27,8 @@ from finpile.errors import ConfigError, nearest
 
 _META = "meta."
 _REGION = "region."
+#: Keys whose characters JSON never escapes.
+_UNESCAPED = re.compile(r"[\w .:-]+\Z", re.ASCII)
 #: Characters of a label; the rest is cut.
 MAX_CHARACTERS = 200
 
@@ -97,7 +100,7 @@ _RULES: Mapping[str, tuple[str, Callable[[Any], str | None]]] = {
 
 
 def _meta_value(text: str, key: str) -> str | None:
-    if key.partition(".")[0] not in text:  # so that most texts are not parsed for nothing
+    if _UNESCAPED.match(key) and key.partition(".")[0] not in text:  # so that most texts are not parsed for nothing
         return None
     value = find_value(json.loads(text), key)
     if isinstance(value, list):

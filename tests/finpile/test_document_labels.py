@@ -45,6 +45,9 @@ def label(rule: str, **values: Any) -> str | None:
         ("meta.a.b", {"meta": '{"a": {"b": " x "}}'}, "x"),
         ("meta.a.b", {"meta": '{"a.b": "y"}'}, "y"),
         ("meta.a", {"meta": '{"a": "  "}'}, None),
+        ("meta.société", {"meta": '{"soci\\u00e9t\\u00e9": "z"}'}, "z"),
+        ("meta.société", {"meta": '{"société": "z"}'}, "z"),
+        ('meta.a"b', {"meta": '{"a\\"b": "z"}'}, "z"),
     ],
 )
 def test_labels(rule: str, values: dict[str, Any], expected: str | None) -> None:
