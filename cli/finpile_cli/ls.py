@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from itertools import islice
@@ -14,6 +15,8 @@ from finpile_cli.option_groups import dataset_option, source_option, where_optio
 from finpile_cli.paths import PathOrUrl
 
 _DAY = 10
+#: Characters that a name of a file can have, and that end a line or control a terminal.
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 @click.command()
@@ -68,7 +71,7 @@ def ls_command(
             console.results({"out": out, "snapshot": snapshot}, "documents", rows)
             return
         for row in rows:
-            echo("  ".join(_parts(row)))
+            echo(_CONTROL.sub(lambda sign: ascii(sign[0])[1:-1], "  ".join(_parts(row))))
             num_rows += 1
     kind = "rows of the ledger" if wanted.is_of_ledger else "documents"
     click.echo(f"{num_rows:,} {kind}{', and maybe more' if num_rows == limit else ''}", err=True)

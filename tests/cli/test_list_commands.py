@@ -36,6 +36,17 @@ def test_ls_prints_removals_with_stage_reason_and_place(run: Run, sample_build: 
     assert all("  near: near_duplicate  " in line for line in removed)
 
 
+def test_ls_prints_one_line_for_a_file_whose_name_has_several(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a\n\x1b[31mb.txt").write_text("Oil rose.")
+    config = tmp_path / "corpus.yaml"
+    source = "{name: N, dataset: D, format: text, paths: '*.txt'}"
+    config.write_text(f"{{name: n, sources: [{source}], dedup: {{near: null}}, tokenizer: null}}")
+    built = run("build", config, "-o", tmp_path / "out", "--workers", 1)
+    assert built.code == 0
+    (line,) = run("ls", tmp_path / "out").out.splitlines()
+    assert line.endswith("  D/N  a\\n\\x1b[31mb.txt")
+
+
 def test_ls_ends_at_the_limit(run: Run, sample_build: Path) -> None:
     every = run("ls", sample_build).out.splitlines()
     found = run("ls", sample_build, "--limit", 3)
