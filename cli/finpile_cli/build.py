@@ -208,6 +208,7 @@ def _run_facts(manifest: Mapping[str, Any]) -> str:
     """Time and memory of all stages, including the stages that earlier runs finished."""
     stages = manifest["stages"]
     wall, cpu = (sum(stage[name] for stage in stages) for name in ("wall_seconds", "cpu_seconds"))
-    largest = max(stages, key=lambda stage: stage["peak_memory_bytes"])
+    enabled = [stage for stage in stages if stage["counts"].get("asked", True)]
+    largest = max(enabled, key=lambda stage: stage["peak_memory_bytes"])
     memory = f"at most {quantity(largest['peak_memory_bytes'], 'B')} in memory ({largest['stage']})"
     return f"stages: {duration(wall)}, {duration(cpu)} of CPU time, {memory}"

@@ -220,6 +220,14 @@ def test_a_build_without_reports_names_its_documents(sample_build: Path, capsys:
     assert capsys.readouterr().out.endswith("\ndocuments: out/documents\n")
 
 
+def test_the_largest_stage_is_one_that_is_enabled(sample_build: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    manifest = json.loads((sample_build / "manifest.json").read_text())
+    for stage in manifest["stages"]:
+        stage["peak_memory_bytes"] = {"overlap": 9_000_000, "near": 7_000_000}.get(stage["stage"], 1_000_000)
+    close(Console(as_json=False), manifest, "out", 1)
+    assert "at most 7.0 MB in memory (near)" in capsys.readouterr().out
+
+
 # --- what it warns of ------------------------------------------------------------------------------------------------
 
 
