@@ -137,6 +137,7 @@ def _expand(entry: str, root: str, owner: str, where: Place) -> Iterator[InputFi
     if matches and not files:
         raise InputError(f"{named} matches only folders: write {entry.rstrip('/')}/*")
     if not files:
+        _check_link(fs, path, named)
         raise InputError(f"{named} matches no file; {_names_beside(fs, path)}")
     for match, info in files.items():
         yield _describe(fs, match, info, root_fs, root_path)
@@ -187,6 +188,7 @@ def find_documents(argument: str, suffixes: Collection[str], *, any_compressed: 
     elif _is_pattern(path):
         kind, base, found = "pattern", _base_of(path), _glob(fs, path)
     else:
+        _check_link(fs, path, f"{argument}:")
         raise InputError(f"{argument}: no such file or folder{_nearest_beside(fs, path)}")
     names = (name for name in found if not _is_hidden(name[len(base) :]) and suffix_of(name) in suffixes)
     files = [_describe(fs, name, found[name], fs, base) for name in names if _is_file(fs, name, found[name], argument)]
@@ -313,6 +315,12 @@ def _is_file(fs: Any, path: str, info: dict[str, Any], found_by: str = "") -> bo
     if found_by and info.get("islink") and not fs.exists(path):
         raise InputError(f"{found_by} matches {path}, a link to a file that does not exist: restore or remove it")
     return kind == "file" or (kind != "directory" and fs.isfile(path))
+
+
+def _check_link(fs: Any, path: str, named: str) -> None:
+    """Raises: InputError for a symbolic link, which was found to have no target."""
+    if isinstance(fs, LocalFileSystem) and os.path.islink(path):
+        raise InputError(f"{named} is a link to a file that does not exist: restore or remove it")
 
 
 def _url(fs: Any, path: str) -> str:

@@ -113,6 +113,12 @@ def test_a_symbolic_link_that_leads_nowhere_is_an_error(tmp_path: Path, pattern:
     ):
         with pytest.raises(InputError, match=r"matches \S+b\.txt, a link to a file that does not exist"):
             find()
+    for find in (
+        lambda: list_inputs(source("text", paths=("b.txt",)), str(tmp_path)),
+        lambda: find_documents(str(tmp_path / "b.txt"), (".txt",)),
+    ):
+        with pytest.raises(InputError, match=r"b\.txt\S* .*is a link to a file that does not exist: restore or remove"):
+            find()
 
 
 @pytest.mark.parametrize("pattern", ["data/**/*.txt", "data/*/*.txt"])
