@@ -107,7 +107,8 @@ def load_yaml(path: str | Path, kind: type[T], what: str = "the file") -> T:
     try:
         node = yaml.compose(_read(file), Loader=yaml.SafeLoader)
     except OSError as error:
-        raise ConfigError(f"{file}: cannot be read ({error.strerror}); give the path of a YAML file") from error
+        reason = error.strerror or ("no such file" if isinstance(error, FileNotFoundError) else error)
+        raise ConfigError(f"{file}: cannot be read ({reason}); give the path of a YAML file") from error
     except (yaml.YAMLError, ValueError) as error:
         raise ConfigError(f"{file}: is not YAML: {' '.join(str(error).split())}") from error
     except RecursionError:

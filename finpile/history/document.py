@@ -138,6 +138,8 @@ def _ids_in(out: str, files: Collection[PublishedFile], names: Collection[str]) 
     """As `find_ids`, of these files."""
     found: dict[str, dict[str, str]] = {name: {} for name in names if not is_id(name)}
     others = sorted(found)
+    if others and not files:
+        read_manifest(Layout(out))  # raises the error about a folder that is no build
     for start in range(0, len(others), _NAMES_AT_ONCE):
         some = others[start : start + _NAMES_AT_ONCE]
         match = _Match(("locator",), partial(_have_names, names=some), ["id", "locator"])

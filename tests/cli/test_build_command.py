@@ -74,6 +74,7 @@ def test_missing_config_is_refused(run: Run, tmp_path: Path) -> None:
     message = run("build", tmp_path / "absent.yaml", "-o", tmp_path / "out").refusal()
     assert message.startswith(f"{tmp_path}/absent.yaml: cannot be read")
     assert list(tmp_path.iterdir()) == []
+    assert "cannot be read (no such file)" in run("check", "memory://absent/corpus.yaml").refusal()
 
 
 @pytest.mark.parametrize("workers", ["0", "-1"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,13 @@ def test_history_has_every_row_of_an_id(sample_build: Path) -> None:
         expected = [row for row in ledger if row["id"] == wanted]
         assert sorted(map(repr, history.removals)) == sorted(map(repr, expected))
         assert sorted(map(repr, history.copies)) == sorted(repr(row) for row in ledger if row["duplicate_of"] == wanted)
+
+
+@pytest.mark.parametrize("find", [document_history, lambda out, name: find_ids(out, [name])])
+def test_a_folder_that_is_no_build_is_called_that(tmp_path: Path, find: Callable[[str, str], object]) -> None:
+    for folder in (tmp_path, tmp_path / "absent"):
+        with pytest.raises(InputError, match="holds no finished build"):
+            find(str(folder), "a.txt")
 
 
 def test_removed_document_has_no_text_but_a_reason(sample_build: Path) -> None:
