@@ -64,8 +64,8 @@ def read_manifest(layout: Layout, *, through: str = "split") -> dict[str, Any]:
     if state is not None and not state.is_whole:
         name = f"the build {state.name!r}" if state.name else "a build"
         raise InputError(
-            f"{layout.root} holds no finished build: {name} is running, or was interrupted; the command that began it "
-            f"ends it: {state.command(layout.root)}"
+            f"{layout.root} holds no finished build: {name} is running, or was interrupted: "
+            f"`{state.command(layout.root)}` ends it"
         )
     build = command_line("build", "CONFIG.yaml", "-o", layout.root)
     try:

@@ -156,7 +156,7 @@ def test_an_interrupted_run_names_its_command(tmp_path: Path, name: str, command
     write_state(Layout(str(out)), BuildState(name=name, paths=(), is_whole=False))
     with pytest.raises(InputError) as caught:
         load_manifest(Layout(str(out)))
-    assert str(caught.value).endswith(f"the command that began it ends it: {command.format(out)}")
+    assert str(caught.value).endswith(f"is running, or was interrupted: `{command.format(out)}` ends it")
 
 
 MANIFESTS = {"cut": '{"version": 1, "sta', "empty": "", "of another kind": "[]", "without stages": '{"version": 1}'}
