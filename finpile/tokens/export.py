@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 from finpile import storage
-from finpile.errors import ConfigError, IntegrityError
+from finpile.errors import ConfigError
 from finpile.plugins.registry import Registry
 from finpile.tokens.store import TokenStore
 
@@ -50,21 +50,23 @@ class Exported:
 def export_tokens(store: TokenStore, folder: str, to: str) -> Exported:
     """Writes all tokens of a store to a folder, in the order of the store; equal tokens give equal bytes.
 
+    Nothing is left in the folder after an error or an interruption, so that the export can be made again.
+
     Raises: ConfigError if the folder holds files, or the format is unknown; IntegrityError if a shard of a build is
-    damaged: then nothing is left in the folder.
+    damaged.
     """
     export = EXPORTS.get(to)
     if storage.exists(folder) and storage.list_files(folder):
         raise ConfigError(f"-o {folder}: holds files; expected a new or an empty folder")
-    try:
-        names, count = export.write(store, folder)
-    except IntegrityError:
-        storage.remove_files(folder, storage.list_files(folder))
-        raise
     about = {
         **{name: value for name, value in asdict(store.meta).items() if name != "sources"},
         "num_tokens": store.num_tokens,
         "format": to,
     }
-    storage.write_json(storage.join(folder, ABOUT_NAME), about)
+    try:
+        names, count = export.write(store, folder)
+        storage.write_json(storage.join(folder, ABOUT_NAME), about)
+    except BaseException:
+        storage.remove_files(folder, storage.list_files(folder))
+        raise
     return Exported([*names, ABOUT_NAME], store.num_tokens, export.entries, count)

@@ -18,6 +18,7 @@ from finpile_cli.main import finpile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from finpile import storage
 from finpile.errors import ConfigError
 from finpile.tokens.export import EXPORTS, export_tokens
 from finpile.tokens.exports import mds
@@ -167,6 +168,19 @@ def test_an_export_touches_no_folder_that_holds_files(tmp_path: Path) -> None:
         export_tokens(store, str(tmp_path / "in"), "npy")
     with pytest.raises(ConfigError, match="--format: 'tfrecord' is not known"):
         export_tokens(store, str(tmp_path / "out"), "tfrecord")
+
+
+@pytest.mark.parametrize("to", EXPORTS.built_in)
+def test_an_interrupted_export_can_be_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to: str) -> None:
+    store = write(tmp_path / "in", np.full((4, 4), EOT), [2])
+
+    def interrupt(path: str, value: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(storage, "write_json", interrupt)
+        export_tokens(store, str(tmp_path / "out"), to)
+    assert export_tokens(store, str(tmp_path / "out"), to).num_tokens == 16
 
 
 def test_the_command_exports_the_splits_of_a_build(sample_build: Path, tmp_path: Path) -> None:
