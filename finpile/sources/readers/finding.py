@@ -10,7 +10,7 @@ import difflib
 import errno
 import os
 import posixpath
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -138,7 +138,7 @@ def _expand(entry: str, root: str, owner: str, where: Place) -> Iterator[InputFi
         raise InputError(f"{named} matches only folders: write {entry.rstrip('/')}/*")
     if not files:
         _check_link(fs, path, named)
-        raise InputError(f"{named} matches no file; {_names_beside(fs, path)}")
+        raise InputError(f"{named} matches no file{_beside(fs, path, _names_beside)}")
     for match, info in files.items():
         yield _describe(fs, match, info, root_fs, root_path)
 
@@ -189,7 +189,7 @@ def find_documents(argument: str, suffixes: Collection[str], *, any_compressed: 
         kind, base, found = "pattern", _base_of(path), _glob(fs, path)
     else:
         _check_link(fs, path, f"{argument}:")
-        raise InputError(f"{argument}: no such file or folder{_nearest_beside(fs, path)}")
+        raise InputError(f"{argument}: no such file or folder{_beside(fs, path, _nearest_beside)}")
     names = (name for name in found if not _is_hidden(name[len(base) :]) and suffix_of(name) in suffixes)
     files = [_describe(fs, name, found[name], fs, base) for name in names if _is_file(fs, name, found[name], argument)]
     if not files:
@@ -344,6 +344,16 @@ def _remote_version(fs: Any, path: str, info: dict[str, Any]) -> str:
     return next((str(info[key]) for key in _VERSION_KEYS if info.get(key)), None) or str(fs.ukey(path))
 
 
+def _beside(fs: Any, path: str, describe: Callable[[Any, str], str]) -> str:
+    """What there is beside a path, for the end of a message."""
+    try:
+        return describe(fs, path)
+    except Exception:  # each library has errors of its own for servers
+        if isinstance(fs, LocalFileSystem):
+            raise
+        return "; its server does not answer, or lists no files: check the address"
+
+
 def _names_beside(fs: Any, path: str) -> str:
     """A remedy: the most similar names in the folder of the path, or in the nearest one that exists."""
     folder, wanted = posixpath.split(path)
@@ -351,9 +361,9 @@ def _names_beside(fs: Any, path: str) -> str:
         folder, wanted = posixpath.split(folder)
     names = sorted(posixpath.basename(entry.rstrip("/")) for entry in fs.ls(folder or "/", detail=False))
     if not names:
-        return f"{folder} is empty"
+        return f"; {folder} is empty"
     close = difflib.get_close_matches(wanted, names, n=_NUM_NAMES_SHOWN, cutoff=0.4) or names[:_NUM_NAMES_SHOWN]
-    return f"in {folder} there is: {', '.join(close)}"
+    return f"; in {folder} there is: {', '.join(close)}"
 
 
 def _nearest_beside(fs: Any, path: str) -> str:

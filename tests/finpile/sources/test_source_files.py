@@ -9,6 +9,7 @@ import lzma
 import os
 import random
 import re
+import socket
 import subprocess
 import tarfile
 import zipfile
@@ -99,6 +100,15 @@ def test_names_with_pattern_characters_are_taken_by_their_letters(tmp_path: Path
         documents, _ = read(tmp_path, source("text", (name,)))
         assert [document.text for document in documents] == [name]
         assert [document.locator for document in documents] == [name]
+
+
+def test_a_server_that_does_not_answer_is_an_error() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and does not listen
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}/a.txt"
+        for find in (lambda: list_inputs(source("text", paths=(url,)), "."), lambda: find_documents(url, (".txt",))):
+            with pytest.raises(InputError, match=r"a\.txt.+; its server does not answer, or lists no files: check the"):
+                find()
 
 
 @pytest.mark.parametrize("pattern", ["*.txt", "**/*.txt"])
