@@ -107,7 +107,7 @@ def run(step: Step, place: Path, variables: dict[str, str]) -> subprocess.Comple
         **os.environ,
         **variables,
         "PATH": f"{place / 'bin'}:{os.environ['PATH']}",
-        "PYTHONPATH": ":".join(str(ROOT / folder) for folder in ("", "pipelines", "tokenizer")),
+        "PYTHONPATH": ":".join(str(ROOT / folder) for folder in ("", "pipelines", "tokenizer", "cli", "trainer")),
     }
     return subprocess.run(
         step.command,
