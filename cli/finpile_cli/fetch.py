@@ -15,7 +15,7 @@ from finpile.fetch import common_crawl, edgar, wikipedia
 from finpile.version import __version__
 from finpile_cli.console import Console, json_option, quantity
 from finpile_cli.option_groups import Command, grouped
-from finpile_cli.paths import PathOrUrl
+from finpile_cli.paths import Output
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -54,9 +54,7 @@ def _options(publisher: ModuleType, most_per_second: float) -> Callable[[Command
     """The options of a command, which receives them as `way`; `publisher` is a module of `finpile.fetch`."""
     name = publisher.__name__.rpartition(".")[2].replace("_", "").upper()
     options = (
-        click.option(
-            "-o", "--output", required=True, type=PathOrUrl(), metavar="DIR", help="Output folder, a local one."
-        ),
+        click.option("-o", "--output", required=True, type=Output(), metavar="DIR", help="Output folder, a local one."),
         click.option(
             "--contact",
             envvar="FINPILE_CONTACT",

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from finpile.errors import ConfigError
+from finpile.errors import ConfigError, StoreError
 from finpile_cli.option_groups import Command
 
 _SHOWN = 120
@@ -96,7 +96,7 @@ def _is_build(folder: str) -> bool:
 
     try:
         found = storage.read_json(manifest)
-    except (OSError, ValueError):
+    except (OSError, ValueError, StoreError):  # what a store lacks or denies, the command itself reports
         return False
     return isinstance(found, dict) and {"version", "stages", "checksum"} <= found.keys()
 

@@ -210,7 +210,13 @@ def test_results_are_not_written_into_a_build(corpus: Path, monkeypatch: pytest.
 
 @pytest.mark.parametrize(
     "command",
-    [("build", "corpus.yaml"), ("as-of", "out", "2020-01-01"), ("dedup", "News.jsonl"), ("tokenizer", "train", "out")],
+    [
+        ("build", "corpus.yaml"),
+        ("as-of", "out", "2020-01-01"),
+        ("dedup", "News.jsonl"),
+        ("tokenizer", "train", "out"),
+        ("fetch", "wikipedia", "enwiki"),
+    ],
 )
 def test_builds_are_not_written_into_a_build(
     corpus: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
