@@ -84,7 +84,7 @@ def _check_not_in_build(path: str, folder: str) -> None:
     """Raises: ConfigError if the folder, or one above it, is that of a build, which has the files of its manifest."""
     while folder.strip("/") and not folder.endswith(":/"):
         if _is_build(folder):
-            raise ConfigError(f"-o {path}: {folder} has a build, to which no other files can be added: name another")
+            raise ConfigError(f"-o {path}: {folder} has a build, to which no files can be added: name another folder")
         folder = folder.rpartition("/")[0]
 
 

@@ -73,7 +73,7 @@ def test_the_folder_of_a_build_is_refused(folder: Path, run: Run) -> None:
     (folder / "manifest.json").write_text('{"version": 1, "stages": [], "checksum": ""}')
     command = ("tokenizer", "sweep", folder, "--on", folder / "other.txt", "--sizes", "300", "-o")
     for out in (folder, f"{folder}/", folder / "new", folder.as_uri()):
-        assert "has a build, to which no other files can be added" in run(*command, out).refusal()
+        assert "has a build, to which no files can be added" in run(*command, out).refusal()
     (folder / "manifest.json").write_text('{"name": "of another tool"}')
     assert run(*command, folder / "new").code == 0
 

@@ -204,7 +204,7 @@ def test_results_are_not_written_into_a_build(corpus: Path, monkeypatch: pytest.
     monkeypatch.chdir(corpus.parent)
     (corpus.parent / "run").mkdir(exist_ok=True)
     for place in ("out/result", "out/new/result"):
-        says = f"-o {place}: {corpus.parent}/out has a build, to which no other files can be added"
+        says = f"-o {place}: {corpus.parent}/out has a build, to which no files can be added"
         assert says in refusal(corpus.parent, *WRITERS[name], place)
 
 
@@ -223,7 +223,9 @@ def test_builds_are_not_written_into_a_build(
 ) -> None:
     monkeypatch.chdir(corpus.parent)
     message = refusal(corpus.parent, *command, "-o", "out/new")
-    assert message == f"-o out/new: {corpus.parent}/out has a build, to which no other files can be added: name another"
+    assert (
+        message == f"-o out/new: {corpus.parent}/out has a build, to which no files can be added: name another folder"
+    )
 
 
 def test_report_looks_for_its_tokenizers_first(corpus: Path) -> None:
