@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from finpile.dedup.order import UNDATED, ends
 from finpile.documents.split import end_of_day
-from finpile.errors import ConfigError, command_line
+from finpile.errors import ConfigError
+from finpile.output.build_state import BuildState
 from finpile.output.manifest import CERTIFICATE
 from finpile.plugins import stages
 
@@ -55,11 +56,12 @@ def ends_of(timestamps: pa.ChunkedArray) -> npt.NDArray[np.int64]:
 
 def check_causal(out: str, manifest: Mapping[str, Any], cut: Cut) -> None:
     """Raises: ConfigError for a build whose decisions may depend on later documents, or that ends before the day."""
-    remedy = f"and run `{command_line('build', 'CONFIG.yaml', '-o', out)}` again"
+    again = BuildState.of_config(manifest["config"], is_whole=True).command(out)
+    remedy = f"and run `{again}` again"
     if manifest["config"]["dedup"].get("order") != "time":
         raise ConfigError(
             f"{out}: its decisions about documents depend on later ones: set `dedup: {{order: time}}` in the corpus "
-            f"file, {remedy}"
+            f"file (of `finpile dedup`: --order time), {remedy}"
         )
     if manifest["config"]["contamination"] is not None:
         raise ConfigError(

@@ -8,7 +8,7 @@ from typing import Any
 from finpile import storage
 from finpile.errors import InputError, IntegrityError, command_line
 from finpile.output import stage_record
-from finpile.output.build_state import read_state
+from finpile.output.build_state import DEDUP_NAME, read_state
 from finpile.output.layout import Layout
 from finpile.output.stage_record import FileRecord
 from finpile.plugins import stages
@@ -91,6 +91,8 @@ def _why_not(layout: Layout, manifest: Mapping[str, Any], ran: list[str], throug
         return InputError(f"{layout.root} was built with the stage {unknown[0]}: install the package that defines it")
     if not stages.is_complete(ran):
         return damaged_manifest(layout.manifest)
+    if through not in ran and manifest["name"] == DEDUP_NAME:
+        return InputError(f"{layout.root} is of `finpile dedup`, which makes no {through}")
     if through not in ran and SNAPSHOT in manifest:
         return InputError(
             f"{layout.root} holds a snapshot of `finpile append`, which has no {through}: `finpile build --fresh` with "

@@ -132,7 +132,12 @@ def test_checks_pass_and_histories_are_printed(run: Run, made: Path) -> None:
 
 
 def test_reports_want_a_whole_build(run: Run, made: Path) -> None:
-    assert "`finpile build`" in run("report", made / "out").refusal()
+    for command in (("report",), ("trace", "--sequence", 0)):
+        assert (
+            run(command[0], made / "out", *command[1:]).refusal().endswith("of `finpile dedup`, which makes no tokens")
+        )
+    remedy = f"(of `finpile dedup`: --order time), and run `finpile dedup DOCS -o {made}/out` again"
+    assert run("as-of", made / "out", "2021-03-05", "-o", made / "past").refusal().endswith(remedy)
 
 
 # --- messages --------------------------------------------------------------------------------------------------------
