@@ -70,8 +70,9 @@ def _open(
         root = path.removesuffix(name)
         files = [f"{root}{file}" for file in published_files(layout, snapshot).places(name).values()]
     elif not fs.isdir(path):
-        missing = "no document has facts of Inline XBRL, or this is not" if name == FACTS else "expected"
-        raise InputError(f"{folder}: no such folder; {missing} the output of `finpile build` or `finpile dedup`")
+        missing = {FACTS: "no document has facts of Inline XBRL", "removed": "nothing was removed"}
+        expected = f"{missing[name]}, or this is not" if name in missing else "expected"
+        raise InputError(f"{folder}: no such folder; {expected} the output of `finpile build` or `finpile dedup`")
     verifying = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
     checked = ds.ParquetFileFormat(default_fragment_scan_options=verifying)
     found = ds.dataset(files, filesystem=fs, format=checked).schema.names if optional else ()

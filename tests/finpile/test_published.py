@@ -28,3 +28,5 @@ def test_documents_and_ledger_have_all_columns_and_rows(sample_build: Path) -> N
 def test_folder_without_a_build_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such folder; expected the output of"):
         open_documents(str(tmp_path))
+    with pytest.raises(InputError, match="no such folder; nothing was removed, or this is not the output of"):
+        open_ledger(str(tmp_path))

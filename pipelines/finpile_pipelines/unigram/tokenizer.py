@@ -134,7 +134,10 @@ def train(run: TrainingRun, texts: TrainingTexts, kept: DomainModels | None = No
     if not chunks and not taken:
         if texts.share < 1:
             raise RunError(f"a sample of {config.sample} of the text has no paragraph: raise tokenizer.sample")
-        raise RunError("no training document is left to train a tokenizer on: all of them are held out or removed")
+        raise RunError(
+            "no training document is left to train a tokenizer on: all of them are held out or removed: give "
+            "`heldout.after` a later day, or build without a tokenizer (`tokenizer: none`)"
+        )
     if config.mode == "global":
         merged, details = _train_globally(modelling, chunks)
     else:
