@@ -262,7 +262,7 @@ def test_earlier_file_of_another_format_is_preferred(run: Run, tmp_path: Path) -
     pq.write_table(pa.table({"text": [STORY], "timestamp": ["2021-01-01"]}), tmp_path / "y.parquet")
     for order, first in (([tmp_path / "y.parquet", lines], "y.parquet"), ([lines, tmp_path / "y.parquet"], "x.jsonl")):
         assert run("dedup", *order, "-o", tmp_path / f"out-{first}", "--workers", 1).code == 0
-        assert [row["locator"] for row in rows_of(tmp_path / f"out-{first}", "documents")] == [f"{first}#0"]
+        assert [row["locator"] for row in rows_below(tmp_path / f"out-{first}" / "documents")] == [f"{first}#0"]
 
 
 def test_folder_reads_all_known_files_except_its_own_output(run: Run, tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def test_a_passage_that_one_training_document_repeats_gives_a_document_away(tmp_
         (tmp_path / f"{name}.jsonl").write_text("\n".join(lines))
     for shard_bytes in (1 << 24, 1):
         run(path, tmp_path / f"out{shard_bytes}", shard_bytes=shard_bytes)
-        removed = [row for row in rows_of(tmp_path / f"out{shard_bytes}", "removed") if row["stage"] == "overlap"]
+        removed = [row for row in rows_below(tmp_path / f"out{shard_bytes}" / "removed") if row["stage"] == "overlap"]
         assert [row["removed_text"].decode() for row in removed] == [new[0]]
 
 
