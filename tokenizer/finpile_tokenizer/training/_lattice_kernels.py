@@ -291,7 +291,7 @@ def best_path_counts(
         index = 0
         while index < length:
             counts[choice[index]] += frequencies[item]
-            index += np.int64(chains[choice[index]] & _LENGTH)
+            index += int(chains[choice[index]] & _LENGTH)
 
 
 @kernel
@@ -346,11 +346,11 @@ def removal_losses(
         index = 0
         while index < length:
             parts += 1
-            index += np.int64(chains[choice[index]] & _LENGTH)
+            index += int(chains[choice[index]] & _LENGTH)
         log_total = math.log(total + count * (parts - 1))
         after = 0.0
         index = 0
         while index < length:
             after += math.log(np.float64(counts[choice[index]] + count)) - log_total
-            index += np.int64(chains[choice[index]] & _LENGTH)
+            index += int(chains[choice[index]] & _LENGTH)
         losses[whole] = count / total * (math.log(np.float64(count)) - math.log(total) - after)
