@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from finpile.verify.texts import _Copy, _may_outlive
 from tests.support.damage import (
     ACCOUNTS,
     BEFORE_CLEAN,
@@ -266,3 +267,24 @@ def test_undated_document_held_out_is_found(copy_of_sample: Path) -> None:
 def test_document_on_neither_side_is_found(copy_of_sample: Path) -> None:
     edit_documents(copy_of_sample, "News", lambda rows: find(rows, split="train").update(split="dev"))
     assert only_the_split_is_broken(copy_of_sample)
+
+
+# --- documents that name one which is removed later -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("stage", "is_whole", "gone", "has_kept", "may"),
+    [
+        ("exact", True, "near", False, True),
+        ("exact", True, "near", True, False),  # then its own kept copy is to be named
+        ("near", True, "near", False, False),
+        ("near", True, "exact", False, False),
+        ("substring", False, "overlap", True, True),
+        ("substring", False, "substring", True, True),
+        ("substring", False, "near", False, False),
+    ],
+)
+def test_only_what_was_removed_earlier_may_name_a_document_that_is_gone(
+    stage: str, is_whole: bool, gone: str, has_kept: bool, may: bool
+) -> None:
+    assert _may_outlive(_Copy("a", stage, is_whole, None, b""), gone, has_kept) == may
