@@ -10,7 +10,7 @@ import click
 from finpile import storage
 from finpile.documents.conditions import Condition
 from finpile.documents.split import TRAIN
-from finpile.errors import ConfigError, InputError
+from finpile.errors import ConfigError, InputError, command_line
 from finpile.history.document import find_ids
 from finpile.output.layout import Layout
 from finpile.output.manifest import counts_by_stage, load_manifest
@@ -95,7 +95,7 @@ def _print_not_compared(console: Console, out: str, missed: tuple[Sequence[str],
     if number:
         console.line(
             f"{number:,} that `ingest` or `clean` removed were not compared: the ledger has no {', '.join(columns)} of "
-            f"them; `finpile ls {out} --removed` lists them, for --document, or --where locator=..."
+            f"them; `{command_line('ls', out, '--removed')}` lists them, for --document, or --where locator=..."
         )
 
 

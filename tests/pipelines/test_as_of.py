@@ -233,7 +233,7 @@ def test_an_unfinished_corpus_names_the_command_that_ends_it(
 
     with pytest.raises(InterruptedError):
         as_of(str(folder / "out"), Cut(date(2020, 5, 31)), str(tmp_path), Engine(num_workers=1), listen=stop)
-    with pytest.raises(InputError, match=rf"finpile as-of BUILD 2020-05-31 -o {re.escape(str(tmp_path))}$"):
+    with pytest.raises(InputError, match=rf"`finpile as-of BUILD 2020-05-31 -o {re.escape(str(tmp_path))}` ends it$"):
         load_manifest(Layout(str(tmp_path)))
     with pytest.raises(InterruptedError):
         build(load_config(folder / "corpus.yaml"), str(tmp_path / "build"), Engine(num_workers=1), listen=stop)

@@ -79,7 +79,7 @@ def test_file_read_twice_in_one_row_is_an_error_that_names_it(tmp_path: Path) ->
 
 def test_file_may_be_in_two_rows_and_match_two_patterns_of_one_entry(tmp_path: Path) -> None:
     root = two_files(tmp_path)
-    entries = (source("News", "*.txt", "b.*"), source("Web", "b.*"), source("News", "b.txt", dataset="The Pile"))
+    entries = (source("News", "*.txt", "b.*"), source("Web", "b.*"), source("Pile News", "b.txt", dataset="The Pile"))
     found = ingest.find_inputs(CorpusConfig(name="c", root=root, sources=entries))
     assert [[file.locator for file in files] for files in found] == [["a.txt", "b.txt"], ["b.txt"], ["b.txt"]]
 
