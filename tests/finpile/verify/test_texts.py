@@ -30,6 +30,7 @@ from tests.support.damage import (
     edit_manifest,
     find,
     flip,
+    mend_manifest,
     read_documents,
 )
 
@@ -266,6 +267,16 @@ def test_undated_document_held_out_is_found(copy_of_sample: Path) -> None:
 
 def test_document_on_neither_side_is_found(copy_of_sample: Path) -> None:
     edit_documents(copy_of_sample, "News", lambda rows: find(rows, split="train").update(split="dev"))
+    assert only_the_split_is_broken(copy_of_sample)
+
+
+def test_documents_under_the_name_of_the_other_split_are_found(copy_of_sample: Path) -> None:
+    """Readers that go by the names of files would train on them."""
+    names = [f"documents/dataset=FinPile/source=News/{split}-00000-of-00001.parquet" for split in ("train", "heldout")]
+    contents = [(copy_of_sample / name).read_bytes() for name in names]
+    for name, content in zip(names, reversed(contents), strict=True):
+        (copy_of_sample / name).write_bytes(content)
+    mend_manifest(copy_of_sample)
     assert only_the_split_is_broken(copy_of_sample)
 
 
