@@ -30,7 +30,7 @@ from finpile_pipelines.runner.owner import owned
 from finpile_pipelines.stage import Context, Sizes, Stage
 from finpile_pipelines.stage_runner import Listener, StageEvent, StageRunner, run_stages, teller
 
-__all__ = ["DEDUPLICATED", "Sizes", "StageEvent", "build", "load"]
+__all__ = ["DEDUPLICATED", "Sizes", "StageEvent", "build", "load", "stage_names"]
 
 
 def build(
@@ -56,7 +56,7 @@ def build(
     Raises: ConfigError or InputError before anything is written, RunError if a stage failed.
     """
     layout = Layout(out)
-    names = stages.until(until, config.dedup.optional_keys, has_tokens=config.tokenizer is not None)
+    names = stage_names(config, until)
     table = {name: load(name) for name in names}
     for name in names:
         preload(stages.find(name).module)
@@ -92,6 +92,11 @@ def build(
                 return runner.finish(config, tables=tables)
 
             return run_stages(layout, folder, config, table.values(), engine, listen, run)
+
+
+def stage_names(config: CorpusConfig, until: str = "reports") -> tuple[str, ...]:
+    """The stages of a build up to `until`. Raises: ConfigError if no build can end with it."""
+    return stages.until(until, config.dedup.optional_keys, has_tokens=config.tokenizer is not None)
 
 
 def load(name: str) -> Stage:

@@ -33,7 +33,7 @@ from finpile.dedup.plan import scope_bits
 from finpile.dedup.substring import _cover_kernels, _match_kernels, _snap_kernels
 from finpile.dedup.substring import _minimizer_kernels as kernels
 from finpile.dedup.substring.texts import Shard, Texts, dense_rank
-from finpile.documents.document import text_arrays
+from finpile.documents.document import text_arrays, with_column
 
 #: Number of contexts of one key, in all shards, at which the key is *crowded*: its contexts are divided by keys of more
 #: symbols before the exchange. Otherwise a passage slightly shorter than a window that many documents share would send
@@ -184,9 +184,8 @@ def contexts_by_document(texts: Texts, shard: Shard, shared: pa.Table, config: S
     several = (np.r_[False, equal] | np.r_[equal, False])[: len(doc)]
     context, doc = context[several], doc[several]
     others = (found[:, 5] - np.bincount(context, minlength=len(found))).astype(np.int32)
-    at = rows.schema.get_field_index("documents")
-    shared_rows = rows.set_column(at, rows.schema.field(at), pa.array(others))
-    own_rows = rows.take(pa.array(context)).set_column(at, rows.schema.field(at), pa.array(np.ones(len(doc), np.int32)))
+    shared_rows = with_column(rows, "documents", pa.array(others))
+    own_rows = with_column(rows.take(pa.array(context)), "documents", pa.array(np.ones(len(doc), np.int32)))
     documents = pa.array(np.r_[np.full(len(found), -1, np.int32), shard.rows[doc]].astype(np.int32))
     return pa.concat_tables([shared_rows, own_rows]).append_column(DOCUMENT, documents)
 

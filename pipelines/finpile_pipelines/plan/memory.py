@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from finpile.config import CorpusConfig
 from finpile.errors import ConfigError
 from finpile.plugins import stages
-from finpile_pipelines.build import load
+from finpile_pipelines.build import load, stage_names
 from finpile_pipelines.plan.inputs import SourceInput, find_sampled
 from finpile_pipelines.plan.model import plan_build
 from finpile_pipelines.plan.rates import Rates, load_rates
@@ -51,11 +51,6 @@ def compiling_bytes(config: CorpusConfig, rates: Rates) -> float:
     """The memory of each process that compiles kernels beside a build; 0 if this machine has those of its stages."""
     groups = [group for name in stage_names(config) for group in load(name).kernels(config)]
     return rates.compile_mb * 1e6 if missing_groups(groups) else 0.0
-
-
-def stage_names(config: CorpusConfig, until: str = "reports") -> tuple[str, ...]:
-    """The stages of a build."""
-    return stages.until(until, config.dedup.optional_keys, has_tokens=config.tokenizer is not None)
 
 
 def fitting_workers(

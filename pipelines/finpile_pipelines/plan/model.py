@@ -25,6 +25,7 @@ from finpile.storage.sizes import (
     task_bytes_of,
 )
 from finpile.tokens.copies import classes_of, need_counts, with_shares
+from finpile_pipelines.build import stage_names
 from finpile_pipelines.plan.exchanges import Exchange
 from finpile_pipelines.plan.inputs import SourceInput
 from finpile_pipelines.plan.jobs import is_enabled, num_jobs, num_readings
@@ -125,7 +126,7 @@ def plan_build(
     Shards have `shard_bytes` of text, or what `ingest` chooses.
     """
     model = _Model(config, tuple(inputs), workers, rates, job_seconds, shard_bytes)
-    names = stages.until("reports", config.dedup.optional_keys, has_tokens=config.tokenizer is not None)
+    names = stage_names(config)
     return Plan(
         workers=workers,
         inputs=tuple(inputs),
