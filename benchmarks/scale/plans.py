@@ -2,10 +2,10 @@
 
     python -m benchmarks.scale.plans DATA [--only CORPUS ...] [--results FOLDER] [--workers N]
 
-`open-finance`: pipelines/configs/open-finance.yaml. `mix`: news and minutes with all stages on, of which the rates are.
-`filings`: complete submissions to EDGAR, current reports and pages of annual reports. `sample`: pipelines/configs/
-sample.yaml. `--only` without a name: the prediction for 1 and 10 TB alone. Builds are in processes of their own; the
-first stages of a corpus are those of `finpile build`.
+`open-finance`: pipelines/configs/open-finance.yaml. `mix`: news, minutes and chat with all stages on, of which the
+rates are. `filings`: complete submissions to EDGAR, current reports and pages of annual reports. `sample`:
+pipelines/configs/sample.yaml. `--only` without a name: the prediction for 1 and 10 TB alone. Builds are in processes of
+their own; the first stages of a corpus are those of `finpile build`.
 """
 
 from __future__ import annotations

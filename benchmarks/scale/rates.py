@@ -4,8 +4,8 @@
 
 `formats`: each input format alone, from inputs to published documents. `documents`: text by document of each format,
 and tokens of bytes by class, of vocabularies of several sizes that are trained on the text that they encode.
-`stages`: a mix of news and minutes with all stages on, and the sample corpus, whose time is the fixed cost of each
-stage. `exact`: the same text as documents of 80 bytes and of 80 kB. `near`: the mix with `near: fast` and `paper`.
+`stages`: a mix of news, minutes and chat with all stages on, and the sample corpus, whose time is the fixed cost of
+each stage. `exact`: the same text as documents of 80 bytes and of 80 kB. `near`: the mix with `near: fast` and `paper`.
 `made`: the build of made text with which `finpile plan --measure` compares another machine. `segments`: the exchange
 of documents to 8 files, to 256, and to ranges of files. `start`: a build of one small document. `memory`: 1 GB of
 generated text with all stages on, on one, two and four workers. `compile`: the sample from an empty kernel cache.
@@ -59,6 +59,8 @@ _TEXT = {"format": "text"}
 _NEWS: dict[str, Any] = {"name": "News", "dataset": "A", "format": "sgml"}
 _NEWS |= {"paths": ["fin_news/reuters21578.tar.gz"], "members": ["*.sgm"]}
 _MINUTES = {"name": "Minutes", "dataset": "A", "paths": ["fin_centralbank/fomc_minutes_txt.tar.zst"], **_TEXT}
+_CHAT: dict[str, Any] = {"name": "Chat", "dataset": "A", **_TEXT}
+_CHAT |= {"paths": ["ubuntu_irc/ubuntu_irc_raw.tar.zst"], "members": ["*.raw.txt"]}
 _BOOKS = {"name": "Books", "dataset": "B", "paths": ["books/classic_books_markdown.tar.zst"], **_TEXT}
 _FILINGS: dict[str, Any] = {"name": "Filings", "dataset": "A", "format": "edgar"}
 _FILINGS |= {"paths": ["fin_filings/edgar_full_submission_sgml.tar.zst"]}
@@ -73,11 +75,13 @@ _ALL_STAGES = {
     "tokenizer": {"vocab_size": 65536},
 }
 #: The sources and settings of the builds of which the rates of stages are.
-MIX = {"sources": [_NEWS, _MINUTES], **_ALL_STAGES}
+MIX = {"sources": [_NEWS, _MINUTES, _CHAT], **_ALL_STAGES}
 #: Stages with rates by document, which parts of their own measure.
 _BY_DOCUMENT = ("exact", "near")
 #: Builds of which the one with the least CPU time counts, where two times are subtracted.
 _ROUNDS = 4
+#: Builds of which the one with the median of CPU time counts, where one time is a rate.
+_RATE_ROUNDS = 3
 #: Text of the corpora that are made for a format, of the text that is cut, and of that of a tokenizer.
 _MADE_MB = 20.0
 #: The text of a build of one document.
@@ -103,7 +107,7 @@ def measure_formats(data: Path, folder: Path) -> dict[str, Any]:
     started = measured_build(folder, "few", {"sources": [few], "dedup": _NO_DEDUP}, until="split")
     for kind, sources in [*_FORMATS.items(), *_made(data, folder).items()]:
         config = {"root": str(data), "sources": sources, "dedup": _NO_DEDUP}
-        measured = measured_build(folder, kind, config, until="split")
+        measured = _typical_build(folder, kind, config, until="split")
         taken = {
             stage: max(0.0, measured.stage(stage)["cpu_seconds"] - started.stage(stage)["cpu_seconds"])
             for stage in ("ingest", "clean")
@@ -142,8 +146,8 @@ def _sums(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, int]]:
 def measure_stages(data: Path, folder: Path) -> dict[str, Any]:
     """Fixed CPU seconds and CPU seconds per MB of clean text, exchanged bytes and disk, by stage."""
     mix = {"root": str(data), **MIX}
-    timed = measured_build(folder, "mix", mix)
-    timed_small = measured_build(folder, "small", _SAMPLE)
+    timed = _typical_build(folder, "mix", mix)
+    timed_small = _typical_build(folder, "small", _SAMPLE)
     whole = measured_build(folder, "mix", mix, workers=1)
     names = [record["stage"] for record in whole.records]
     stages = {name: _stage_rate(name, timed, timed_small, whole) for name in names}
@@ -154,6 +158,13 @@ def measure_stages(data: Path, folder: Path) -> dict[str, Any]:
         "published_per_text": published,
         "record_bytes_per_shard": round(whole.record_bytes / whole.num_shards),
     }
+
+
+def _typical_build(folder: Path, name: str, config: Mapping[str, Any] | Path, until: str = "tokens") -> Measured:
+    rounds = [measured_build(folder, name, config, until=until) for _ in range(_RATE_ROUNDS)]
+    return sorted(rounds, key=lambda built: sum(float(record["cpu_seconds"]) for record in built.records))[
+        _RATE_ROUNDS // 2
+    ]
 
 
 def _stage_rate(name: str, timed: Measured, timed_small: Measured, whole: Measured) -> dict[str, float]:

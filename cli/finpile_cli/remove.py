@@ -116,9 +116,11 @@ def _wanted(
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"--documents-from {documents_from} cannot be read: {error}") from error
     conditions = tuple(map(Condition.parse, where))
-    if not names and documents_from is None and dataset is None and source is None and not conditions:
+    if documents_from is not None and not names:
+        raise InputError(f"--documents-from {documents_from} names no document")
+    if not names and dataset is None and source is None and not conditions:
         raise ConfigError("say which documents: --document, --documents-from, --dataset, --source or --where")
-    found = find_ids(out, names).values() if names or documents_from is not None else None
+    found = find_ids(out, names).values() if names else None
     return Wanted(ids=None if found is None else frozenset(found), dataset=dataset, source=source, where=conditions)
 
 

@@ -227,6 +227,10 @@ def test_the_largest_stage_is_one_that_is_enabled(sample_build: Path, capsys: py
         stage["peak_memory_bytes"] = {"overlap": 9_000_000, "near": 7_000_000}.get(stage["stage"], 1_000_000)
     close(Console(as_json=False), manifest, "out", 1)
     assert "at most 7.0 MB in memory (near)" in capsys.readouterr().out
+    for stage in manifest["stages"]:
+        stage["peak_memory_bytes"] = 0
+    close(Console(as_json=False), manifest, "out", 1)  # a corpus as of a day, whose stages are filters
+    assert " of CPU time\n" in capsys.readouterr().out
 
 
 # --- what it warns of ------------------------------------------------------------------------------------------------

@@ -291,7 +291,13 @@ def test_the_command_removes_by_pattern(copies: tuple[Path, CorpusConfig]) -> No
     assert "snapshot 1: 2 documents; 1 taken down, of which 1 were published" in result.output
     again = CliRunner().invoke(finpile, [*command, "--where", "locator=Web-*"], catch_exceptions=False)
     assert "all were taken down before: snapshot 1 with 2 documents stays" in again.output
-    for wrong, message in (([], "say which documents"), (["--where", "locator"], "expected COLUMN=PATTERN")):
+    empty = out.parent / "requests.txt"
+    empty.write_text("\n")
+    for wrong, message in (
+        ([], "say which documents"),
+        (["--documents-from", str(empty)], r"requests\.txt names no document"),
+        (["--where", "locator"], "expected COLUMN=PATTERN"),
+    ):
         with pytest.raises(Exception, match=message):
             CliRunner().invoke(finpile, [*command, *wrong], catch_exceptions=False)
 
