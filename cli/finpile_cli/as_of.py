@@ -54,8 +54,8 @@ def as_of_command(
     Documents and ledger are a filter of those of OUT, which needs `dedup: {order: time}`. Undated documents come last
     in that order: with --undated, the dedup stages run again on the documents of the day, from the clean shards in
     OUT/.work, unless no dataset has both undated documents and later ones. The tokenizer, the token shards and the
-    reports are made from the documents of the day; for domains without later documents, the tokenizer's models are
-    those of OUT. Run the same command again to go on after an interruption. Options after `--` go to Beam as they are.
+    reports are made from the documents of the day; models of domains without later training documents are those of
+    OUT. Run the same command again to go on after an interruption. Options after `--` go to Beam as they are.
     """
     console = Console(as_json)
     with heavy_imports(is_lean=placement.is_local):

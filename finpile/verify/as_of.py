@@ -58,9 +58,9 @@ class _Found:
     def add_documents(self, path: str, table: pa.Table) -> None:
         self._add("documents", path, table)
         if table.num_rows and (not self._train_on or table["dataset"][0].as_py() in self._train_on):
-            self._text_bytes += pc.sum(pc.binary_length(table["text"])).as_py() or 0
             training = table.filter(pc.equal(table["split"], TRAIN))
             texts = training["text"].cast(pa.large_string())
+            self._text_bytes += pc.sum(pc.binary_length(texts)).as_py() or 0
             if self._share < 1:
                 texts, _ = segments_of(texts, exact.document_digests(training), self._share)
             self._train_bytes += pc.sum(pc.binary_length(texts)).as_py() or 0

@@ -3,7 +3,7 @@
 Documents and ledger are filtered (`finpile.as_of`); if undated documents are among them that later ones may have
 shaped, all dedup stages run again (`finpile_pipelines.as_of_stages`). The stages after `split` run on the documents of
 the day: their outcome is a function of all documents, and no filter of that of the whole build. The tokenizer takes the
-models of domains without later documents from the whole build (`finpile_pipelines.unigram.domain_models`).
+models of domains without later training documents from the whole build (`finpile_pipelines.unigram.domain_models`).
 """
 
 from __future__ import annotations

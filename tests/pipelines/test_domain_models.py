@@ -1,4 +1,4 @@
-"""A corpus as of a day takes the models of domains without later documents from its build, and nothing changes."""
+"""A corpus as of a day takes the models of domains without later training documents from its build: nothing changes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ import yaml
 from finpile_pipelines.as_of import as_of
 from finpile_pipelines.build import build
 from finpile_pipelines.runner.engine import Engine
-from finpile_pipelines.unigram import split_merge, tokenizer
+from finpile_pipelines.unigram import split_merge, texts, tokenizer
+from finpile_pipelines.unigram.train_folder import train_folder
 
 from finpile import storage
 from finpile.as_of import Cut
@@ -22,39 +23,44 @@ from finpile.config import load_config
 from finpile.errors import ConfigError
 from finpile.output.manifest import CHECKSUM, checksum_of
 from finpile.output.work_folder import WorkFile
+from finpile.tokens.tokenizer_files import FILES
 from finpile.verify import verify
 from tests.support.work_folders import files_of_stage
 
 WORDS = "shares bond yield oil gold rate bank court trade profit loss market wheat port ship steel".split()  # noqa: SIM905
 DAY = date(2020, 6, 30)
 CHUNKS = 2
+TOKENIZER: dict[str, int | str] = {"vocab_size": 400, "chunks": CHUNKS, "chunk_vocab_size": 350}
 #: Two archives end before the day, one continues.
 SOURCES = {"Archive": ("2019-02-01", "2019-03-01"), "Books": ("2018-02-01",), "News": ("2019-05-01", "2020-12-01")}
 
 
-def write_corpus(folder: Path, last: date, mode: str = "split-merge", sample: str = "all") -> Path:
-    """One file for each source and day up to the last one."""
+def write_corpus(
+    folder: Path, last: date, mode: str = "split-merge", sample: str = "all", after: date | None = None
+) -> Path:
+    """One file for each source and day up to the last one; documents `after` a day are held out."""
     draw = random.Random(5)
     for source, days in SOURCES.items():
         for day in days:
-            texts = [" ".join(draw.choices(WORDS, k=30)) + f" {number}" for number in range(12)]
+            lines = [" ".join(draw.choices(WORDS, k=30)) + f" {number}" for number in range(12)]
             if day <= last.isoformat():
                 (folder / source).mkdir(parents=True, exist_ok=True)
-                lines = [json.dumps({"text": text, "timestamp": day}) + "\n" for text in texts]
-                (folder / source / f"{day}.jsonl").write_text("".join(lines))
+                records = [json.dumps({"text": line, "timestamp": day}) + "\n" for line in lines]
+                (folder / source / f"{day}.jsonl").write_text("".join(records))
     config = {
         "name": "past",
         "sources": [{"name": name, "dataset": "D", "format": "jsonl", "paths": f"{name}/*.jsonl"} for name in SOURCES],
         "dedup": {"order": "time", "near": None},
-        "tokenizer": {"mode": mode, "vocab_size": 400, "chunks": CHUNKS, "chunk_vocab_size": 350, "sample": sample},
+        "tokenizer": {"mode": mode, "sample": sample, **TOKENIZER},
         "tokens": {"sequence_length": 32},
+        "heldout": {"after": after, "undated": "train"} if after else {},
     }
     (folder / "corpus.yaml").write_text(yaml.safe_dump(config))
     return folder / "corpus.yaml"
 
 
-def built(folder: Path, last: date, mode: str = "split-merge", sample: str = "all") -> Path:
-    build(load_config(write_corpus(folder, last, mode, sample)), str(folder / "out"), Engine(num_workers=1))
+def built(folder: Path, last: date, mode: str = "split-merge", sample: str = "all", after: date | None = None) -> Path:
+    build(load_config(write_corpus(folder, last, mode, sample, after)), str(folder / "out"), Engine(num_workers=1))
     return folder / "out"
 
 
@@ -162,6 +168,27 @@ def test_a_cut_can_end_with_its_documents(whole: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "found" / "tokenizer").exists()
     with pytest.raises(ConfigError, match="has no stage tokenizer after its documents: expected one of split"):
         as_of(str(tmp_path / "found"), Cut(DAY), str(tmp_path / "again"), Engine(), until="tokenizer")
+
+
+@pytest.mark.parametrize("chunks", [CHUNKS, "auto"])
+def test_a_tokenizer_does_not_depend_on_what_is_held_out(
+    chunks: int | str, trained: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the share of a sample nor the chunks do; so a corpus as of the day of the split takes all models."""
+    monkeypatch.setitem(TOKENIZER, "chunks", chunks)
+    monkeypatch.setattr(texts, "AUTO_CHUNK_BYTES", 1_500)
+    early = built(tmp_path / "early", DAY, sample="5 KB", after=DAY)
+    out = built(tmp_path / "whole", date(2021, 1, 1), sample="5 KB", after=DAY)
+    assert files_of(out) == files_of(early)
+    trained.clear()
+    assert cut(out, tmp_path / "found") == files_of(early)
+    assert trained == []
+    assert broken(out) == broken(tmp_path / "found") == []
+    given = load_config(tmp_path / "whole" / "corpus.yaml").tokenizer
+    assert given is not None
+    train_folder([str(out)], str(tmp_path / "again"), given, Engine(num_workers=1))
+    for name in FILES:
+        assert (tmp_path / "again" / name).read_bytes() == files_of(out)[name]
 
 
 def test_a_sample_is_that_of_the_documents_of_the_day(tmp_path: Path) -> None:

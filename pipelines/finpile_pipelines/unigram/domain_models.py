@@ -1,19 +1,18 @@
 """Models of domains that a build keeps, for trainings on equal texts.
 
-The corpus as of a day has all documents of some domains: of public sets, and of archives that end before the day. The
-build has trained their chunks already, with the same result.
+The corpus as of a day has all training documents of some domains: of public sets, of archives that end before the day,
+and of all if the day is after that of the split. The build has trained their chunks already, with the same result.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
 from finpile import storage
-from finpile.config import CorpusConfig, to_dict
+from finpile.config import TokenizerConfig, to_dict
 from finpile.documents.digest import add, from_hex, to_hex
 from finpile.errors import IntegrityError
 from finpile.output.layout import Layout
@@ -41,23 +40,18 @@ class DomainModels:
     def of(
         cls,
         folder: WorkFolder,
-        config: CorpusConfig,
-        documents: Sequence[Mapping[str, Any]],
+        config: TokenizerConfig,
+        files: Sequence[Mapping[str, Any]],
         texts: TrainingTexts,
         whole: Layout | None,
     ) -> DomainModels:
-        """Those of a build with these published files of documents, kept in `folder`; `whole` is the other build."""
+        """Those of a build with these files of training documents, kept in `folder`; `whole` is the other build."""
         digests: dict[Label, int] = {}
-        heldout: Counter[Label] = Counter()
-        for file in documents:
+        for file in files:
             label = (file["dataset"], file["source"])
             digests[label] = add(digests.get(label, 0), from_hex(file["digest"]))
-            heldout[label] += file["heldout"]
-        settings = [__version__, config.tokenizer and to_dict(config.tokenizer), to_dict(config.heldout), texts.share]
-        keys = {
-            label: fingerprint(_FOLDER, settings, label, to_hex(digest), heldout[label])
-            for label, digest in digests.items()
-        }
+        settings = [__version__, to_dict(config), texts.share]
+        keys = {label: fingerprint(_FOLDER, settings, label, to_hex(digest)) for label, digest in digests.items()}
         try:
             earlier = None if whole is None else files_of(whole.work(_STAGE)) / _FOLDER
         except FileNotFoundError:

@@ -73,8 +73,9 @@ def run(context: Context) -> Outcome:
     config, layout = _config(context), context.layout
     if config.use is not None:
         return given_tokenizer.run(context)
-    texts = published_texts(context.documents, config, layout)
-    kept = DomainModels.of(context.folder, context.config, context.documents, texts, context.whole)
+    files = [file for file in context.documents if not file["heldout"]]  # a file has one side of the split alone
+    texts = published_texts(files, config, layout)
+    kept = DomainModels.of(context.folder, config, files, texts, context.whole)
     training = train(TrainingRun(engine=context.engine, config=config, folder=context.folder / "scratch"), texts, kept)
     write_training(training, layout.tokenizer)
     about = training.about
@@ -104,16 +105,11 @@ STAGE = Stage(
 
 
 def published_texts(files: Sequence[Mapping[str, Any]], config: TokenizerConfig, layout: Layout) -> TrainingTexts:
-    """The training documents of a build's published files.
-
-    Raises: RunError if there is no such file.
-    """
+    """The documents of a build's published files, of the datasets on which the tokenizer is trained."""
     chosen = [file for file in files if not config.train_on or row_of(file["path"])[0] in config.train_on]
     domain_bytes: Counter[Label] = Counter()
     for file in chosen:
         domain_bytes[row_of(file["path"])] += file["text_bytes"]
-    if not chosen:
-        raise RunError("no documents are left to train a tokenizer on: see the reasons in removed/")
     chosen = sorted(chosen, key=lambda file: str(file["path"]))
     domains = plan_domains(domain_bytes, config.chunks, config.sample_bytes)
     texts = tuple(BuildFile(PublishedFile.of_counts(layout.root, file)) for file in chosen)
