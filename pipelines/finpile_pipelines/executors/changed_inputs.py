@@ -43,12 +43,12 @@ def changed_inputs(
     now: dict[int, _I32] = {}
     gone: dict[int, _I32] = {}
     for shard in sorted(shards):
-        removed = _removed(before, shard), _removed(after, shard)
+        (removed_before, taken_down_before), (removed, taken_down) = _removed(before, shard), _removed(after, shard)
         spans = _spans(before, shard), _spans(after, shard)
         recut = {row for row in spans[0].keys() | spans[1].keys() if spans[0].get(row) != spans[1].get(row)}
-        changed = (removed[0] ^ removed[1]) | recut
-        _put(now, shard, changed - removed[1])
-        _put(gone, shard, changed - removed[0] | _taken_down(after, shard) - _taken_down(before, shard))
+        changed = (removed_before ^ removed) | recut
+        _put(now, shard, changed - removed)
+        _put(gone, shard, changed - removed_before | taken_down - taken_down_before)
     return ChangedInputs(now, gone)
 
 
@@ -64,13 +64,14 @@ def _marks(records: Records, stages: Collection[str]) -> dict[int, set[Mark]]:
     return marks_by_shard(seals, dict.fromkeys(seals, REMOVAL_KINDS))
 
 
-def _removed(folders: Sequence[RemovalFolder], shard: int) -> set[int]:
-    return {row for folder in folders for row in read_removals(folder, shard)["row"].to_pylist()}
-
-
-def _taken_down(folders: Sequence[RemovalFolder], shard: int) -> set[int]:
-    tables = (read_removals(folder, shard) for folder in folders)
-    return {row for table in tables for row in table.filter(pc.equal(table["stage"], TAKEDOWN))["row"].to_pylist()}
+def _removed(folders: Sequence[RemovalFolder], shard: int) -> tuple[set[int], set[int]]:
+    """The rows that are removed, and those of them that were taken down."""
+    removed, taken_down = set[int](), set[int]()
+    for folder in folders:
+        table = read_removals(folder, shard).select(["row", "stage"])
+        removed.update(table["row"].to_pylist())
+        taken_down.update(table.filter(pc.equal(table["stage"], TAKEDOWN))["row"].to_pylist())
+    return removed, taken_down
 
 
 def _spans(folders: Sequence[RemovalFolder], shard: int) -> dict[int, list[list[tuple[int, int]]]]:
