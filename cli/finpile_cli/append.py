@@ -16,6 +16,8 @@ from finpile_cli.display import Display
 from finpile_cli.engine import BeamOptionsLast, Placement, heavy_imports, placement_options
 from finpile_cli.paths import PathOrUrl, root_option
 
+_NUM_SHOWN = 5
+
 
 @click.command(cls=BeamOptionsLast)
 @click.argument("out", type=PathOrUrl())
@@ -41,10 +43,10 @@ def append_command(out: str, config: str, root: str | None, placement: Placement
     before = number_of(load_manifest(Layout(out)))
     with display:
         manifest = append(parsed, out, engine, listen=stage_lines(display, f"appending to {out}"))
-    _close(console, manifest, out, display.num_run, is_new=number_of(manifest) != before)
+    close(console, manifest, out, display.num_run, is_new=number_of(manifest) != before)
 
 
-def _close(console: Console, manifest: Mapping[str, Any], out: str, num_run: int, *, is_new: bool) -> None:
+def close(console: Console, manifest: Mapping[str, Any], out: str, num_run: int, *, is_new: bool) -> None:
     """Prints what the snapshot has; without a stage that ran, it can be new too: an interrupted run had made it."""
     facts = manifest.get("snapshot", {"number": 0, "added": [], "rewritten": {}})
     documents = sum(row["documents"] for row in counts_by_stage(manifest)["split"]["documents"])
@@ -53,8 +55,10 @@ def _close(console: Console, manifest: Mapping[str, Any], out: str, num_run: int
         console.line(
             f"snapshot {number}: {documents:,} documents; {len(added)} files added, {len(rewritten)} rewritten"
         )
-        for path, replacing in rewritten.items():
+        for path, replacing in list(rewritten.items())[:_NUM_SHOWN]:
             console.line(f"rewritten: {path} as {', '.join(replacing) or 'nothing'}")
+        if len(rewritten) > _NUM_SHOWN:
+            console.line(f"rewritten: {len(rewritten) - _NUM_SHOWN} more, which --json names")
     else:
         console.line(f"no new files: snapshot {number} with {documents:,} documents stays")
     console.result(

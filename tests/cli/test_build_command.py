@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from finpile_cli import append
 from finpile_cli.build import close, stage_lines
 from finpile_cli.console import Console
 from finpile_cli.display import Display
@@ -231,6 +232,23 @@ def test_the_largest_stage_is_one_that_is_enabled(sample_build: Path, capsys: py
         stage["peak_memory_bytes"] = 0
     close(Console(as_json=False), manifest, "out", 1)  # a corpus as of a day, whose stages are filters
     assert " of CPU time\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("number", "last"), [(5, "rewritten: 4 as 4-a, 4-b"), (8, "rewritten: 3 more, which --json names")]
+)
+def test_an_append_names_the_first_files_that_it_rewrote(
+    sample_build: Path, capsys: pytest.CaptureFixture[str], number: int, last: str
+) -> None:
+    manifest = json.loads((sample_build / "manifest.json").read_text())
+    rewritten = {str(name): [f"{name}-a", f"{name}-b"] for name in range(number)}
+    manifest["snapshot"] = {"number": 1, "added": [], "rewritten": rewritten}
+    append.close(Console(as_json=False), manifest, "out", 1, is_new=True)
+    shown = capsys.readouterr().out.splitlines()
+    assert [line for line in shown if line.startswith("rewritten: 4")] == ["rewritten: 4 as 4-a, 4-b"]
+    assert shown[-1] == last
+    append.close(Console(as_json=True), manifest, "out", 1, is_new=True)
+    assert json.loads(capsys.readouterr().out)["rewritten"] == rewritten
 
 
 # --- what it warns of ------------------------------------------------------------------------------------------------
