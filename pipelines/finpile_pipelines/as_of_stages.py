@@ -25,6 +25,7 @@ from finpile import storage
 from finpile.as_of import Cut, count_again, rows_of_day
 from finpile.documents.document import CLEAN_SCHEMA
 from finpile.documents.ledger import LEDGER_SCHEMA, count_removed
+from finpile.documents.sums import add_counts
 from finpile.errors import ConfigError, command_line
 from finpile.filings.facts import fact_counts, flat_facts
 from finpile.output import stage_record
@@ -38,7 +39,7 @@ from finpile.plugins import stages
 from finpile.plugins.stages import DEDUPLICATED
 from finpile_pipelines.corpus import clean, ingest
 from finpile_pipelines.progress import report_progress
-from finpile_pipelines.shard_refs import ShardRef, add_counts, read_clean, shard_file, write_shard
+from finpile_pipelines.shard_refs import ShardRef, read_clean, shard_file, write_shard
 from finpile_pipelines.snapshots.base import clean_shards
 from finpile_pipelines.snapshots.new_inputs import check_version, same_stage
 from finpile_pipelines.stage import Context, Outcome, Stage, all_processes

@@ -1,4 +1,4 @@
-"""References to the shards that stages hand to each other, and the sums over what tasks report."""
+"""References to the shards that stages hand to each other."""
 
 from __future__ import annotations
 
@@ -170,24 +170,3 @@ def count_reasons(removals: Iterable[Removal]) -> dict[str, int]:
         if removal.start is None:
             counts[removal.reason] = counts.get(removal.reason, 0) + 1
     return counts
-
-
-def add_counts(rows: Iterable[Mapping[str, Any]], keys: Sequence[str]) -> list[dict[str, Any]]:
-    """Sums numbers, and dictionaries of numbers, over rows that agree in `keys`; sorted by them."""
-    sums: dict[tuple[str, ...], dict[str, Any]] = {}
-    for row in rows:
-        key = tuple(row[name] for name in keys)
-        total = sums.setdefault(key, dict(zip(keys, key, strict=True)))
-        for name, value in row.items():
-            if name not in keys:
-                total[name] = _add(total.get(name), value)
-    return [sums[key] for key in sorted(sums)]
-
-
-def _add(total: Any, value: Any) -> Any:
-    if isinstance(value, Mapping):
-        merged = dict(total or {})
-        for key, number in value.items():
-            merged[key] = merged.get(key, 0) + number
-        return dict(sorted(merged.items()))
-    return (total or 0) + value

@@ -16,7 +16,6 @@ holds for every input, whatever its reader does.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -26,6 +25,7 @@ import pyarrow.compute as pc
 
 from finpile.documents.document import RawDocument
 from finpile.documents.ledger import Removal
+from finpile.documents.sums import add_counts
 
 #: Kinds of structure, bytes that are neither of a record nor in the ledger, of any format. Formats add their own.
 STRUCTURE: Mapping[str, str] = {
@@ -126,6 +126,8 @@ ACCOUNT_SCHEMA = pa.schema(
 )
 
 
+#: What the accounts of the ranges of one file have in common.
+_FILE = ("dataset", "source", "locator", "archive")
 #: What accounts of several inputs can be added up to.
 SUMS = ("decompressed_bytes", "record_bytes", "ledger_bytes", "member_bytes", "structure", "skipped_bytes")
 
@@ -148,11 +150,10 @@ def whole_accounts(tables: Iterable[pa.Table], cut: Collection[str]) -> Iterator
             continue
         for row in table.to_pylist():
             row["structure"] = dict(row["structure"])
-            if held and row["locator"] in cut and _is_same_file(row, held[-1]):
-                _add_account(held[-1], row)
-            else:
+            if not (held and row["locator"] in cut and all(row[name] == held[0][name] for name in _FILE)):
                 yield from _tables(held)
-                held = [row]
+                held = []
+            held = add_counts([*held, row], _FILE)
     yield from _tables(held)
 
 
@@ -160,18 +161,6 @@ def _tables(rows: list[dict[str, Any]]) -> Iterator[pa.Table]:
     if rows:
         ready = [{**row, "structure": sorted(row["structure"].items())} for row in rows]
         yield pa.Table.from_pylist(ready, ACCOUNT_SCHEMA)
-
-
-def _is_same_file(row: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    return all(row[name] == other[name] for name in ("dataset", "source", "locator", "archive"))
-
-
-def _add_account(total: dict[str, Any], row: Mapping[str, Any]) -> None:
-    for name, value in row.items():
-        if name == "structure":
-            total[name] = dict(Counter(total[name]) + Counter(value))
-        elif isinstance(value, int):
-            total[name] += value
 
 
 @dataclass(slots=True)

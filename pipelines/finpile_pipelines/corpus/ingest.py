@@ -15,6 +15,7 @@ import pyarrow as pa
 from finpile import storage
 from finpile.config import CorpusConfig, SourceConfig, to_dict
 from finpile.documents.ledger import Removal, ledger_table
+from finpile.documents.sums import add_counts
 from finpile.errors import RunError
 from finpile.output import stage_record
 from finpile.output.layout import INPUTS_PART, Layout
@@ -31,7 +32,7 @@ from finpile_pipelines.corpus.clean import clean_after, orders_of
 from finpile_pipelines.corpus.raw_shards import RowShards, ShardWriter, writing
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_part, report_reading
-from finpile_pipelines.shard_refs import add_counts, count_reasons
+from finpile_pipelines.shard_refs import count_reasons
 from finpile_pipelines.stage import Context, Outcome, Stage, Work
 
 #: In the stage's folder: the locator, bytes and version of each file, by source entry.

@@ -22,6 +22,7 @@ import pyarrow as pa
 from finpile.config import CorpusConfig, to_dict
 from finpile.counts.stages import StageCounts, label_of
 from finpile.documents.digest import from_hex
+from finpile.documents.sums import add_counts
 from finpile.errors import ConfigError, InputError
 from finpile.output.stage_record import StageRecord
 from finpile.output.takedowns import TAKEDOWN
@@ -33,7 +34,6 @@ from finpile_pipelines.engines.local import preload
 from finpile_pipelines.executors import incremental
 from finpile_pipelines.out_folder import OutFolder
 from finpile_pipelines.runner.engine import Engine
-from finpile_pipelines.shard_refs import add_counts
 from finpile_pipelines.snapshots import publish, tokens
 from finpile_pipelines.snapshots.base import Base
 from finpile_pipelines.snapshots.commit import commit, forget_decisions

@@ -11,12 +11,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from finpile.config import SourceConfig
 from finpile.documents.document import RawDocument
 from finpile.documents.ledger import Removal
 from finpile.sources import Account, InputFile, list_inputs, read_file
+from finpile.sources.readers.accounting import account_batch, whole_accounts
 from finpile.sources.readers.multistream import in_ranges, index_of
 from tests.support.reading import split
 from tests.support.real_data import find
@@ -108,6 +110,21 @@ def test_ranges_give_the_items_of_the_whole_file_in_order(
         assert [document.locator for document in documents] == [
             f"{NAME}#{offsets[number]}+2" for number in range(120) if number % 7 != 3
         ]
+
+
+def test_account_of_ranges_has_the_sum_of_each_kind_of_structure() -> None:
+    """Kinds of no bytes included, and counts of which one is negative."""
+    parts = [
+        Account("D", "S", NAME, documents=2, structure={"pages": 5, "white_space": 0}),
+        Account("D", "S", NAME, documents=3, structure={"pages": -7, "archive": 1}),
+        Account("D", "S", "other", structure={"pages": 0}),
+    ]
+    tables = list(whole_accounts([pa.Table.from_batches([account_batch(parts)])], {NAME}))
+    rows = [{**row, "structure": dict(row["structure"])} for table in tables for row in table.to_pylist()]
+    assert [(row["locator"], row["documents"], row["structure"]) for row in rows] == [
+        (NAME, 5, {"archive": 1, "pages": -2, "white_space": 0}),
+        ("other", 0, {"pages": 0}),
+    ]
 
 
 def test_locators_of_a_dump_in_one_stream_are_offsets(tmp_path: Path) -> None:
