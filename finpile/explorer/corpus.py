@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile.clean.stage.clean import REASONS as CLEAN
+from finpile.documents.sums import add_counts
 from finpile.explorer.counts import DocumentCounts, RemovalCounts
 from finpile.explorer.facts import fact_bounds
 from finpile.explorer.papers import papers
@@ -107,20 +107,17 @@ def _input_bytes(files: PublishedFiles, names: Names) -> list[dict[str, Any]]:
     """
     if INPUTS_PART not in files:
         return []
-    sums: dict[int, dict[str, Any]] = {}
-    for row in files[INPUTS_PART].table().to_pylist():
-        number = names.source(row["dataset"], row["source"])
-        found = sums.setdefault(
-            number, {"source": number, "files": 0, "structure": defaultdict(int), **dict.fromkeys(_SUMS, 0)}
-        )
-        found["files"] += row["archive"] is None
-        if row["archive"] is not None:
-            found["stored_bytes"] -= row["stored_bytes"]  # of the archive
-        for name in _SUMS:
-            found[name] += row[name]
-        for kind, size in dict(row["structure"]).items():
-            found["structure"][kind] += size
-    return [{**sums[number], "structure": dict(sorted(sums[number]["structure"].items()))} for number in sorted(sums)]
+    counted = (
+        {
+            "source": names.source(row["dataset"], row["source"]),
+            "files": int(row["archive"] is None),
+            "structure": dict(row["structure"]),
+            **{name: row[name] for name in _SUMS},
+            "stored_bytes": row["stored_bytes"] if row["archive"] is None else 0,  # else they are of the archive
+        }
+        for row in files[INPUTS_PART].table().to_pylist()
+    )
+    return add_counts(counted, ["source"])
 
 
 def _meaning(stage: str, reason: str) -> str:

@@ -8,14 +8,15 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from finpile.counts.stages import Label, label_of
+from finpile.documents.sums import add_counts
 from finpile.output.manifest import CERTIFICATE, SNAPSHOT
 from finpile.sources.readers.accounting import SUMS
 from finpile.sources.readers.base import structure_of
 from finpile.verify.check import Check
 from finpile.verify.output import Output
 
-_Source = tuple[str, str]
-_Sums = dict[_Source, dict[str, Any]]
+_Sums = dict[Label, dict[str, Any]]
 #: What the manifest counts of a source's inputs, and what the ledger does.
 _OF_MANIFEST, _OF_LEDGER = ("files", "input_bytes", "documents"), ("removals", "removed_bytes")
 _NOTHING: Mapping[str, Any] = {**dict.fromkeys((*SUMS, *_OF_MANIFEST, *_OF_LEDGER), 0), "structure": {}}
@@ -92,7 +93,7 @@ def _sums_differ(sums: _Sums, counts: _Sums) -> list[str]:
 
 
 def _counts_differ(
-    sums: _Sums, counts: _Sums, ledger: Mapping[_Source, tuple[int, int]], has_takedowns: bool
+    sums: _Sums, counts: _Sums, ledger: Mapping[Label, tuple[int, int]], has_takedowns: bool
 ) -> list[str]:
     """Sources of which manifest and ledger count other files, documents or rows than the accounts.
 
@@ -111,16 +112,16 @@ def _counts_differ(
     return wrong
 
 
-def _ledger(output: Output, split: Collection[str]) -> dict[_Source, tuple[int, int]]:
+def _ledger(output: Output, split: Collection[str]) -> dict[Label, tuple[int, int]]:
     """Rows of the stage `ingest` for what became no document, and the bytes that they hold, by source."""
-    found: dict[_Source, tuple[int, int]] = {}
+    found: dict[Label, tuple[int, int]] = {}
     columns = ["dataset", "source", "start", "removed_text"]
     for _, rows_of_stage in output.tables("removed/stage=ingest", columns):
         table = rows_of_stage.filter(pc.is_null(rows_of_stage["start"]))
         sizes = pc.binary_length(table["removed_text"]).to_pylist()
         names = table.select(["dataset", "source"]).to_pylist()
         for row, size in zip(names, sizes, strict=True):
-            source = _source(_joined(row, split))
+            source = label_of(_joined(row, split))
             rows, held = found.get(source, (0, 0))
             found[source] = (rows + 1, held + size)
     return found
@@ -136,16 +137,6 @@ def _joined(row: Mapping[str, Any], split: Collection[str]) -> dict[str, Any]:
 
 def _summed(rows: Iterable[Mapping[str, Any]], names: Sequence[str]) -> _Sums:
     """The sums of counts by source; that of `structure` by kind."""
-    sums: _Sums = {}
-    for row in rows:
-        total = sums.setdefault(_source(row), {name: Counter() if name == "structure" else 0 for name in names})
-        for name in names:
-            if name == "structure":
-                total[name].update(row[name])
-            else:
-                total[name] += row[name]
-    return {source: {**total, "structure": dict(total["structure"])} for source, total in sums.items()}
-
-
-def _source(row: Mapping[str, Any]) -> _Source:
-    return row["dataset"], row["source"]
+    keys = ("dataset", "source")
+    sums = add_counts(({name: row[name] for name in (*keys, *names)} for row in rows), keys)
+    return {label_of(row): row for row in sums}
