@@ -17,6 +17,7 @@ Decision: docs/decisions/0068-offsets-before-the-stage.md.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -181,6 +182,11 @@ def count_removed(table: pa.Table) -> list[dict[str, Any]]:
     groups = pa.table(columns).group_by(keys).aggregate([(name, "sum") for name in sums])
     rows = groups.sort_by([(key, "ascending") for key in keys]).to_pylist()
     return [{**{key: row[key] for key in keys}, **{name: row[f"{name}_sum"] for name in sums}} for row in rows]
+
+
+def count_reasons(rows: Iterable[Removal]) -> Counter[str]:
+    """Whole documents, by reason."""
+    return Counter(row.reason for row in rows if row.start is None)
 
 
 def _ledger_order(row: Removal) -> tuple[str, str, str, str, int, int, str]:

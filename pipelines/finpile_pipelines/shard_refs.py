@@ -16,7 +16,6 @@ import pyarrow as pa
 from finpile import storage
 from finpile.config import SourceConfig
 from finpile.documents.document import CLEAN_SCHEMA
-from finpile.documents.ledger import Removal
 from finpile.output.work_folder import WorkFile, WorkFolder
 from finpile.storage.file_systems import file_system_of, is_object_store
 from finpile_pipelines.batch_places import read_batches
@@ -161,12 +160,3 @@ def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     num_rows = max(1, batch.num_rows * _BATCH_BYTES // max(1, batch.nbytes))
     for first in range(0, max(1, batch.num_rows), num_rows):
         yield batch.slice(first, num_rows)
-
-
-def count_reasons(removals: Iterable[Removal]) -> dict[str, int]:
-    """Whole documents removed, by reason."""
-    counts: dict[str, int] = {}
-    for removal in removals:
-        if removal.start is None:
-            counts[removal.reason] = counts.get(removal.reason, 0) + 1
-    return counts

@@ -11,7 +11,7 @@ from finpile import storage
 from finpile.clean import PAGE_GROUPS, Cleaned, clean_batch, filter_files, needs_kernels
 from finpile.config import CorpusConfig, SourceConfig, to_dict
 from finpile.documents.digest import add, digest_of_documents, to_hex
-from finpile.documents.ledger import ledger_table
+from finpile.documents.ledger import count_reasons, ledger_table
 from finpile.documents.sums import add_counts
 from finpile.errors import InputError
 from finpile.filings.facts import fact_counts, flat_facts
@@ -23,7 +23,7 @@ from finpile_pipelines import graph
 from finpile_pipelines.exchange.passed import Passed
 from finpile_pipelines.exchange.tasks import After, Gather, Outcomes, PlannedTasks, Tasks
 from finpile_pipelines.progress import report_progress
-from finpile_pipelines.shard_refs import ShardRef, count_reasons, shard_file, shard_refs, write_clean
+from finpile_pipelines.shard_refs import ShardRef, shard_file, shard_refs, write_clean
 from finpile_pipelines.stage import Context, Outcome, Stage, Work
 
 #: A shard, and the order of day, month and year in its source's dates.

@@ -5,6 +5,7 @@ What became of each file's bytes is published as `inputs/`, so that `finpile ver
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +15,7 @@ import pyarrow as pa
 
 from finpile import storage
 from finpile.config import CorpusConfig, SourceConfig, to_dict
-from finpile.documents.ledger import Removal, ledger_table
+from finpile.documents.ledger import Removal, count_reasons, ledger_table
 from finpile.documents.sums import add_counts
 from finpile.errors import RunError
 from finpile.output import stage_record
@@ -32,7 +33,6 @@ from finpile_pipelines.corpus.clean import clean_after, orders_of
 from finpile_pipelines.corpus.raw_shards import RowShards, ShardWriter, writing
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_part, report_reading
-from finpile_pipelines.shard_refs import count_reasons
 from finpile_pipelines.stage import Context, Outcome, Stage, Work
 
 #: In the stage's folder: the locator, bytes and version of each file, by source entry.
@@ -315,7 +315,7 @@ class _LedgerWriter:
         self._rows: list[Removal] = []
         self._held_bytes = 0
         self._num_files = 0
-        self.reasons: dict[str, int] = {}
+        self.reasons: Counter[str] = Counter()
         self.removed_bytes = 0
 
     def append(self, row: Removal) -> None:
@@ -332,8 +332,7 @@ class _LedgerWriter:
         name = f"{self._task.index:06d}-{self._num_files:04d}.parquet"
         with writing(self._folder.file("removed", name)) as file:
             storage.write_parquet(file, ledger_table(self._rows))
-        for reason, count in count_reasons(self._rows).items():
-            self.reasons[reason] = self.reasons.get(reason, 0) + count
+        self.reasons.update(count_reasons(self._rows))
         self.removed_bytes += self._held_bytes
         self._num_files += 1
         self._rows, self._held_bytes = [], 0
