@@ -37,12 +37,11 @@ from finpile.output.takedowns import read_takedowns
 from finpile.output.work_folder import WorkFolder
 from finpile.plugins import stages
 from finpile.plugins.stages import DEDUPLICATED
-from finpile_pipelines.corpus import clean, ingest
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.shard_refs import ShardRef, read_clean, shard_file, write_shard
 from finpile_pipelines.snapshots.base import clean_shards
 from finpile_pipelines.snapshots.new_inputs import check_version, same_stage
-from finpile_pipelines.stage import Context, Outcome, Stage, all_processes
+from finpile_pipelines.stage import Context, Outcome, Stage, all_processes, removed_bytes
 
 _I32 = npt.NDArray[np.int32]
 _FACTS = ("facts", "facts_found")
@@ -73,11 +72,10 @@ class DayStages:
     @property
     def table(self) -> dict[str, Stage]:
         """The two stages."""
-        stage = Stage(name="ingest", settings=self._settings, run=self._ingest, work=all_processes)
-        return {
-            "ingest": replace(stage, ledger_bytes=ingest.ledger_bytes),
-            "clean": replace(stage, name="clean", run=self._clean, ledger_bytes=clean.ledger_bytes),
-        }
+        ingest = Stage(
+            name="ingest", settings=self._settings, run=self._ingest, work=all_processes, ledger_bytes=removed_bytes
+        )
+        return {"ingest": ingest, "clean": replace(ingest, name="clean", run=self._clean)}
 
     def check(self, dedup: Iterable[Stage], context: Context) -> None:
         """Raises: ConfigError for a dedup stage with other settings than in the build: a file that it reads differs."""

@@ -185,6 +185,11 @@ def _clean_text(context: Context) -> Work | None:
     return Work(size_bytes=context.text_bytes())
 
 
+def removed_bytes(counts: Mapping[str, Any], text_bytes: int) -> int:
+    """As a stage's `ledger_bytes`: those that its counts by source have."""
+    return sum(row["removed_bytes"] for row in counts["sources"])
+
+
 def _cut_bytes(counts: Mapping[str, Any], text_bytes: int) -> int:
     """The bytes that a stage cut, or a part of the text for stages that remove whole documents."""
     cut = counts.get("cut_bytes", text_bytes // _LEDGER_PART)

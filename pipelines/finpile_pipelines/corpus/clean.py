@@ -24,7 +24,7 @@ from finpile_pipelines.exchange.passed import Passed
 from finpile_pipelines.exchange.tasks import After, Gather, Outcomes, PlannedTasks, Tasks
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.shard_refs import ShardRef, shard_file, shard_refs, write_clean
-from finpile_pipelines.stage import Context, Outcome, Stage, Work
+from finpile_pipelines.stage import Context, Outcome, Stage, Work, removed_bytes
 
 #: A shard, and the order of day, month and year in its source's dates.
 CleanTask = tuple[ShardRef, Order | None]
@@ -181,11 +181,6 @@ def _is_cleaned(context: Context) -> bool:
     return all(f"{ref.name}.arrow" in found for ref in context.refs)
 
 
-def ledger_bytes(counts: Mapping[str, Any], text_bytes: int) -> int:
-    """The bytes that were removed."""
-    return sum(row["removed_bytes"] for row in counts["sources"])
-
-
 def clean_kernels(config: CorpusConfig) -> Sequence[str]:
     """The groups of kernels of the sources: none if all texts stay byte for byte."""
     common = PAGE_GROUPS if any(map(needs_kernels, config.sources)) else ()
@@ -201,7 +196,7 @@ STAGE = Stage(
     run=run,
     kernels=clean_kernels,
     work=work,
-    ledger_bytes=ledger_bytes,
+    ledger_bytes=removed_bytes,
 )
 
 

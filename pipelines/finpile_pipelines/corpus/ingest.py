@@ -33,7 +33,7 @@ from finpile_pipelines.corpus.clean import clean_after, orders_of
 from finpile_pipelines.corpus.raw_shards import RowShards, ShardWriter, writing
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_part, report_reading
-from finpile_pipelines.stage import Context, Outcome, Stage, Work
+from finpile_pipelines.stage import Context, Outcome, Stage, Work, removed_bytes
 
 #: In the stage's folder: the locator, bytes and version of each file, by source entry.
 FILES = "files.json"
@@ -265,11 +265,6 @@ def _check_read(outcomes: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[st
             )
 
 
-def ledger_bytes(counts: Mapping[str, Any], text_bytes: int) -> int:
-    """The bytes that were removed."""
-    return sum(row["removed_bytes"] for row in counts["sources"])
-
-
 def _read_all(task: IngestTask, accounts: _Accounts) -> Iterator[Any]:
     total, before = max(1, task.size_bytes), 0
 
@@ -345,5 +340,5 @@ STAGE = Stage(
     prepare=find_inputs,
     work=work,
     may_run="clean",
-    ledger_bytes=ledger_bytes,
+    ledger_bytes=removed_bytes,
 )
