@@ -127,13 +127,7 @@ def run(context: Context) -> Outcome:
 
     Raises: RunError if no document is left.
     """
-    removals = removals_of(context)
-    redirect = None
-    if are_few(context.refs, removals, context.sizes.shards_in_memory):
-        redirect_here(context.refs, removals, context.folder)
-    else:
-        redirect = RedirectDuplicates(context.engine, context.refs, removals, context.folder, work=0.1)
-    outcomes = publish(context, _plan(context), Selection(context.refs), redirect)
+    outcomes = publish(context, _plan(context), Selection(context.refs), redirects(context, work=0.1))
     documents = [outcome for outcome in outcomes if "stage" not in outcome]
     if not documents:
         raise RunError("no document is left after cleaning and deduplication: see the reasons in removed/")
@@ -147,13 +141,14 @@ STAGE = Stage(name="split", settings=settings, run=run, releases_lock=True)
 def _plan(context: Context) -> Parts:
     cleaned = context.counts("clean")["sources"]
     document_bytes = {(row["dataset"], row["source"]): row["text_bytes"] for row in cleaned}
-    total = sum(document_bytes.values())
-    ledger_bytes = {
-        name: context.stages[name].ledger_bytes(context.counts(name), total)
-        for name in stages.ledger_stages()
-        if name in context.records
-    }
+    ledger_bytes = ledger_sizes(context, sum(document_bytes.values()))
     return plan_parts(document_bytes, ledger_bytes, context.sizes.part_bytes, splits_of(context.config))
+
+
+def ledger_sizes(context: Context, text_bytes: int) -> dict[str, int]:
+    """About how many bytes the rows of the ledger of each stage have, from the bytes of clean text."""
+    names = [name for name in stages.ledger_stages() if name in context.records]
+    return {name: context.stages[name].ledger_bytes(context.counts(name), text_bytes) for name in names}
 
 
 def splits_of(config: CorpusConfig) -> tuple[str, ...]:
@@ -161,14 +156,21 @@ def splits_of(config: CorpusConfig) -> tuple[str, ...]:
     return (TRAIN,) if config.heldout.after is None else (TRAIN, HELDOUT)
 
 
-def removals_of(context: Context) -> Removals:
-    """The removals of all dedup stages."""
-    return Removals(
+def redirects(context: Context, work: float = 1.0) -> RedirectDuplicates | None:
+    """Writes the final removals and the numbers of copies of all documents, or returns steps that do if they are many.
+
+    The steps are `work` of a pipeline.
+    """
+    removals = Removals(
         folders=context.earlier_removals,
         number=sum(context.counts(stage)["removed"] for stage in context.removal_folders),
         copy_stages=stages.copy_stages(),
         num_redirecting=stages.num_redirecting(context.removal_folders),
     )
+    if are_few(context.refs, removals, context.sizes.shards_in_memory):
+        redirect_here(context.refs, removals, context.folder)
+        return None
+    return RedirectDuplicates(context.engine, context.refs, removals, context.folder, work)
 
 
 def publish(

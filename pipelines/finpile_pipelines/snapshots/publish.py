@@ -25,12 +25,12 @@ from finpile.plugins import stages
 from finpile_pipelines.corpus.split import (
     Parts,
     Selection,
+    ledger_sizes,
     plan_parts,
     publish,
-    removals_of,
+    redirects,
     splits_of,
 )
-from finpile_pipelines.dedup.duplicate_chains import RedirectDuplicates, are_few, redirect_here
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.shard_refs import ShardRef, read_clean
 from finpile_pipelines.snapshots.base import Base
@@ -45,7 +45,8 @@ def run(base: Base, taken_down: pa.ChunkedArray, context: Context) -> Outcome:
     The ledger loses all rows about the documents `taken_down`, which are ids.
     """
     number = base.number + 1
-    _settle(context)
+    if (steps := redirects(context)) is not None:
+        context.engine.run_one("split", steps)
     num_before = len(base.refs)
     changes = find_changes(_before(base), _after(context), range(num_before))
     refs = context.refs
@@ -86,15 +87,6 @@ def _paths(
     return dict(sorted(found.items()))
 
 
-def _settle(context: Context) -> None:
-    """Writes the final removals of all documents, and the numbers of copies."""
-    removals = removals_of(context)
-    if are_few(context.refs, removals, context.sizes.shards_in_memory):
-        redirect_here(context.refs, removals, context.folder)
-    else:
-        context.engine.run_one("split", RedirectDuplicates(context.engine, context.refs, removals, context.folder))
-
-
 def _before(base: Base) -> Decisions:
     return Decisions(
         final=stage_record.files_of(base.work.work("split")),
@@ -124,14 +116,9 @@ def _plan(context: Context, base: Base, changes: Changes, number: int) -> Parts:
         mean = counts["text_bytes"] // max(1, counts["documents"])
         sizes[source.dataset, source.label] += mean * len(changes.rows[ref.index])
     text_bytes = max(1, sum(sizes.values()))
-    ledger_bytes = {
-        name: min(text_bytes, context.stages[name].ledger_bytes(context.counts(name), text_bytes))
-        for name in stages.ledger_stages()
-        if name in context.records
-    }
     return plan_parts(
         {row: max(1, size) for row, size in sizes.items()},
-        ledger_bytes,
+        {name: min(text_bytes, size) for name, size in ledger_sizes(context, text_bytes).items()},
         context.sizes.part_bytes,
         splits_of(context.config),
         partial(added_part, snapshot=number),
