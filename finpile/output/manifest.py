@@ -36,10 +36,10 @@ def is_unaltered(manifest: Mapping[str, Any]) -> bool:
     return bool(manifest.get(CHECKSUM) == checksum_of(manifest))
 
 
-def write_manifest(layout: Layout, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Writes the manifest with its checksum, and returns it."""
+def write_manifest(url: str, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Writes the manifest of a build or of a snapshot with its checksum, and returns it."""
     sealed = {**manifest, CHECKSUM: checksum_of(manifest)}
-    storage.write_json(layout.manifest, sealed)
+    storage.write_json(url, sealed)
     return sealed
 
 

@@ -220,7 +220,7 @@ def rewrite(
         record = replace(next(record for record in records if record.stage == "reports"), files=report_files(layout))
         stage_record.save_stage(layout.work("reports"), record)
         listed = [record.to_json() if stage["stage"] == "reports" else stage for stage in manifest["stages"]]
-        write_manifest(layout, write_card(layout, {**manifest, "stages": listed}))
+        write_manifest(layout.manifest, write_card(layout, {**manifest, "stages": listed}))
         write_state(layout, replace(state, is_whole=True))
     return files
 

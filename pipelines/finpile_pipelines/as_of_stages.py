@@ -30,7 +30,7 @@ from finpile.errors import ConfigError, command_line
 from finpile.filings.facts import fact_counts, flat_facts
 from finpile.output import stage_record
 from finpile.output.layout import Layout
-from finpile.output.manifest import CERTIFICATE
+from finpile.output.manifest import CERTIFICATE, counts_by_stage
 from finpile.output.published_files import PublishedFiles
 from finpile.output.stage_record import StageRecord
 from finpile.output.takedowns import read_takedowns
@@ -130,7 +130,7 @@ class DayStages:
 
     def _sources(self, context: Context, stage: str, counted: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Writes the stage's rows of the ledger; returns what the dedup stages and `split` read of its counts."""
-        whole = next(entry["counts"]["sources"] for entry in self.manifest["stages"] if entry["stage"] == stage)
+        whole = counts_by_stage(self.manifest)[stage]["sources"]
         removed_bytes = {(row["dataset"], row["source"]): 0 for row in whole}
         for number, file in enumerate(PublishedFiles(self.whole, self.manifest).below(f"removed/stage={stage}")):
             rows = rows_of_day(file, self.cut)

@@ -15,7 +15,7 @@ from finpile import delta, storage
 from finpile.config import CorpusConfig, to_dict
 from finpile.output import stage_record
 from finpile.output.layout import CARD_FILES, Layout
-from finpile.output.manifest import CHECKSUM, MANIFEST_VERSION, checksum_of, write_manifest
+from finpile.output.manifest import MANIFEST_VERSION, is_unaltered, write_manifest
 from finpile.output.snapshots import BUILD
 from finpile.output.stage_record import StageRecord, fingerprint
 from finpile.report.dataset_card import write_card
@@ -201,7 +201,7 @@ class StageRunner:
             delta.extend(self._layout, manifest)
         else:
             delta.end(self._layout)
-        manifest = write_manifest(self._layout, manifest)
+        manifest = write_manifest(self._layout.manifest, manifest)
         self._folder.end()
         return manifest
 
@@ -255,6 +255,5 @@ def _read_manifest(layout: Layout) -> dict[str, Any] | None:
         found = storage.read_json(layout.manifest)
     except (FileNotFoundError, ValueError):
         return None
-    if not isinstance(found, dict) or "stages" not in found or found.get("version") != MANIFEST_VERSION:
-        return None
-    return found if found.get(CHECKSUM) == checksum_of(found) else None
+    is_ours = isinstance(found, dict) and "stages" in found and found.get("version") == MANIFEST_VERSION
+    return found if is_ours and is_unaltered(found) else None

@@ -107,7 +107,7 @@ def test_a_file_of_an_earlier_snapshot_is_found(file: PublishedFile, read: Calla
 def test_files_are_those_of_the_manifest(file: PublishedFile) -> None:
     layout = Layout(file.root)
     record = {"path": PATH, "size_bytes": 9, "checksum": "0" * 32, "num_rows": 1}
-    manifest = write_manifest(layout, {"stages": [{"stage": "split", "files": [record]}]})
+    manifest = write_manifest(layout.manifest, {"stages": [{"stage": "split", "files": [record]}]})
     files = PublishedFiles(layout, manifest)
     assert [found.path for found in files.below("documents", "removed")] == [PATH]
     assert files.below("documents/dataset=D/source=a") == []

@@ -163,7 +163,7 @@ def test_a_run_and_its_export_are_scored_equally_beside_each_other(
     files = [asdict(file_record(str(build), path)) for path in storage.list_files(str(build))]
     ran = [{"stage": name, "files": files if name == "split" else []} for name in stages.required()]
     manifest = {"version": MANIFEST_VERSION, "stages": ran, "config": {"heldout": {"after": "2020-12-31"}}}
-    write_manifest(Layout(str(build)), manifest)
+    write_manifest(Layout(str(build)).manifest, manifest)
     shape = ModelConfig(architecture="gpt-neox", num_layers=1, num_heads=2, hidden_size=16)
     torch.manual_seed(1)
     network = Decoder(shape, tokenizer.vocab_size)

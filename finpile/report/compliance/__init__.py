@@ -26,6 +26,7 @@ from finpile.counts.stages import label_of
 from finpile.errors import ConfigError
 from finpile.output.layout import COMPLIANCE, Layout
 from finpile.output.lock import hold
+from finpile.output.manifest import counts_by_stage
 from finpile.output.published_files import PublishedFiles
 from finpile.output.takedowns import read_takedowns
 from finpile.report.compliance.bom import bom
@@ -127,6 +128,5 @@ def _texts(facts: PaperFacts) -> Iterator[tuple[str, Paper]]:
 def unstated_kinds(manifest: Mapping[str, Any]) -> list[str]:
     """The sources with documents whose kind is not stated."""
     entries = entries_of(manifest["config"])
-    split = next(stage["counts"] for stage in manifest["stages"] if stage["stage"] == "split")
-    labels = sorted({label_of(file) for file in split["documents"]})
+    labels = sorted({label_of(file) for file in counts_by_stage(manifest)["split"]["documents"]})
     return ["/".join(label) for label in labels if kind_of(entries[label]) is None]

@@ -14,8 +14,9 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from finpile.counts.stages import label_of
 from finpile.errors import InputError
-from finpile.output.manifest import SNAPSHOT
+from finpile.output.manifest import SNAPSHOT, counts_by_stage
 from finpile.output.snapshots import number_of, read_snapshot
 from finpile.report.compliance.facts import PaperFacts, digests_of, removals_of
 from finpile.report.compliance.paper import Answer, Paper, Section, Value, counted, stated
@@ -162,10 +163,10 @@ def _steps(facts: PaperFacts, number: int) -> Iterator[Answer]:
 
 
 def _digests(manifest: Mapping[str, Any]) -> Table:
-    counts = next(stage["counts"] for stage in manifest["stages"] if stage["stage"] == "split")
+    documents = counts_by_stage(manifest)["split"]["documents"]
     rows: list[Row] = []
     for (dataset, source), digest in digests_of(manifest).items():
-        files = [file for file in counts["documents"] if (file["dataset"], file["source"]) == (dataset, source)]
+        files = [file for file in documents if label_of(file) == (dataset, source)]
         cells: tuple[Cell, ...] = (
             name(f"{dataset}: {source}"),
             count(sum(file["documents"] for file in files)),

@@ -10,7 +10,7 @@ from finpile import storage
 from finpile.errors import ConfigError, IntegrityError
 from finpile.output import stage_record
 from finpile.output.layout import Layout
-from finpile.output.manifest import find_damage, remedy
+from finpile.output.manifest import counts_by_stage, find_damage, remedy
 from finpile.output.published_files import PublishedFiles
 from finpile.output.snapshots import number_of
 from finpile.output.stage_record import StageRecord
@@ -82,8 +82,7 @@ class Base:
         return _works(self.layout, self.manifest)[-1]
 
     def counts(self, stage: str) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = next(one["counts"] for one in self.manifest["stages"] if one["stage"] == stage)
-        return found
+        return counts_by_stage(self.manifest)[stage]
 
     @property
     def removal_folders(self) -> dict[str, tuple[FinishedFolder, ...]]:

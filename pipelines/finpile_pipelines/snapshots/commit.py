@@ -22,7 +22,7 @@ from finpile import delta, storage
 from finpile.errors import ConfigError, IntegrityError
 from finpile.output.layout import CARD_FILES, INPUTS_PART, Layout, added_part, earlier_place
 from finpile.output.lock import hold
-from finpile.output.manifest import CERTIFICATE, CHECKSUM, SNAPSHOT, checksum_of, load_manifest, write_manifest
+from finpile.output.manifest import CERTIFICATE, CHECKSUM, SNAPSHOT, load_manifest, write_manifest
 from finpile.output.snapshots import COPIES_SCHEMA, number_of, read_copies, sorted_copies
 from finpile.output.stage_record import FileRecord, StageRecord, file_record, fingerprint
 from finpile.output.takedowns import list_path
@@ -154,8 +154,8 @@ def finish(layout: Layout, number: int) -> bool:
     storage.remove_empty_folders(layout.root, superseded)
     if storage.exists(layout.delta):
         delta.extend(layout, plan["manifest"])
-    storage.write_json(layout.snapshot(number), {**plan["manifest"], CHECKSUM: checksum_of(plan["manifest"])})
-    write_manifest(layout, plan["manifest"])
+    for url in (layout.snapshot(number), layout.manifest):
+        write_manifest(url, plan["manifest"])
     return True
 
 

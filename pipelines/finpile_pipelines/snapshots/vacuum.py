@@ -30,7 +30,7 @@ from finpile.errors import ConfigError
 from finpile.output import stage_record
 from finpile.output.layout import CARD_FILES, FACTS, VERSIONED, VERSIONS, Layout, earlier_place
 from finpile.output.lock import hold
-from finpile.output.manifest import CHECKSUM, checksum_of, load_manifest, recorded_files
+from finpile.output.manifest import load_manifest, recorded_files, write_manifest
 from finpile.output.published_files import PublishedFile, PublishedFiles
 from finpile.output.snapshots import BUILD, load_snapshot, number_of, numbers
 from finpile.output.stage_record import FileRecord, file_record
@@ -265,8 +265,7 @@ def _record_again(layout: Layout, number: int, records: Mapping[str, FileRecord]
         for stage in manifest["stages"]
     ]
     if entries != manifest["stages"]:
-        changed = {**manifest, "stages": entries}
-        storage.write_json(layout.snapshot(number), {**changed, CHECKSUM: checksum_of(changed)})
+        write_manifest(layout.snapshot(number), {**manifest, "stages": entries})
 
 
 def _run(
