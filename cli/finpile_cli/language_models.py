@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -190,10 +189,8 @@ def build_of(run: str) -> str:
     Raises: ConfigError if they were in no build.
     """
     from finpile import storage
-    from finpile.storage.file_systems import open_file
 
-    with open_file(storage.join(run, "config.json")) as stream:
-        tokens = str(json.load(stream)["train"]["tokens"]).rstrip("/")
+    tokens = str(storage.read_json(storage.join(run, "config.json"))["train"]["tokens"]).rstrip("/")
     if not tokens.endswith(_SHARDS):
         raise ConfigError(
             f"{run}: was trained on {tokens}, not on OUT{_SHARDS}: name the build with --tokenizer-of OUT"

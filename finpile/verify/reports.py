@@ -9,7 +9,6 @@ from finpile import storage
 from finpile.output.layout import Layout, row_of
 from finpile.output.published_files import PublishedFiles
 from finpile.report.from_manifest import write_from_manifest
-from finpile.storage.file_systems import open_file
 from finpile.tokens.counts import counted_columns, document_sizes, sum_sizes
 from finpile.verify.check import Check
 from finpile.verify.output import Output
@@ -33,8 +32,7 @@ def checks(output: Output) -> list[Check]:
     for name in there:
         if compared and (name == _PAGE or name.startswith(_MEASURED)):
             continue
-        with open_file(storage.join(layout.reports, name)) as stream:
-            content = stream.read()
+        content = storage.read_bytes(storage.join(layout.reports, name))
         output.advance(len(content))
         if expected.get(name) != content:
             wrong.append(f"reports/{name} is not what the counts give")

@@ -18,7 +18,6 @@ from finpile_tokenizer.export import (
 
 from finpile import storage
 from finpile.output.layout import MERGED_MODEL, Layout
-from finpile.storage.file_systems import open_file
 from finpile.tokens.tokenizer_files import TRAINING_FILE, USED_FILE, load_tokenizer, tokenizer_checksum
 from finpile.tokens.tokenizers.opening import open_build_tokenizer
 from finpile.tokens.tokenizers.used import UsedFile, UsedTokenizer
@@ -114,6 +113,4 @@ def _counts(
 
 
 def _read(layout: Layout, name: str) -> bytes:
-    with open_file(storage.join(layout.tokenizer, name)) as stream:
-        content: bytes = stream.read()
-    return content
+    return storage.read_bytes(storage.join(layout.tokenizer, name))
