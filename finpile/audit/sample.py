@@ -27,8 +27,8 @@ from finpile.errors import InputError
 from finpile.explorer.corpus import Corpus, records
 from finpile.explorer.ids import packed
 from finpile.explorer.pairs import Compared, compare_sample
-from finpile.explorer.scan import Advance
 from finpile.output.layout import values_in_path
+from finpile.output.published_files import Advance
 from finpile.output.takedowns import TAKEDOWN
 from finpile.plugins import stages
 from finpile.splitmix import GOLDEN, mix

@@ -14,11 +14,11 @@ from finpile.documents.sums import add_counts
 from finpile.explorer.counts import DocumentCounts, RemovalCounts
 from finpile.explorer.facts import fact_bounds
 from finpile.explorer.papers import papers
-from finpile.explorer.scan import Advance, Names, scan_documents, scan_removals
+from finpile.explorer.scan import Names, scan_documents, scan_removals
 from finpile.explorer.site import plain
 from finpile.output.layout import INPUTS_PART, Layout
 from finpile.output.manifest import load_manifest
-from finpile.output.published_files import PublishedFiles
+from finpile.output.published_files import Advance, PublishedFiles
 from finpile.output.snapshots import number_of, read_copies
 from finpile.plugins import stages
 from finpile.plugins.filter import FILTERS

@@ -19,9 +19,10 @@ import pyarrow.parquet as pq
 from finpile import storage
 from finpile.explorer.corpus import Corpus, summarise
 from finpile.explorer.ids import ID
-from finpile.explorer.scan import DOCUMENT_ROWS, REMOVAL_ROWS, Advance
+from finpile.explorer.scan import DOCUMENT_ROWS, REMOVAL_ROWS
 from finpile.explorer.site import data_script, page_files
 from finpile.explorer.vocabulary import vocabulary
+from finpile.output.published_files import Advance
 from finpile.version import __version__
 
 #: Rows of a row group: what is read for one screen of a list, and for one id.

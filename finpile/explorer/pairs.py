@@ -23,9 +23,8 @@ from finpile.dedup.near.minhash import FAST, NO_KEY, band_keys, keys_in_scope
 from finpile.dedup.near.numbers import number_sequence
 from finpile.dedup.near.verify import PairVerifier
 from finpile.explorer.corpus import Corpus
-from finpile.explorer.scan import Advance
 from finpile.output.layout import row_of
-from finpile.output.published_files import PublishedFile
+from finpile.output.published_files import Advance, PublishedFile
 
 #: How far below the limit the similarity of a listed pair may be.
 BELOW = 0.2

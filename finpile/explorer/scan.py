@@ -13,7 +13,7 @@ a cell are a sample of it that depends on nothing else.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -28,10 +28,9 @@ from finpile.documents.split import HELDOUT
 from finpile.explorer.facts import facts_of
 from finpile.explorer.ids import ID, packed
 from finpile.output.layout import row_of, values_in_path
-from finpile.output.published_files import PublishedFile, PublishedFiles
+from finpile.output.published_files import Advance, PublishedFile, PublishedFiles
 from finpile.plugins import stages
 
-Advance = Callable[[float], None]
 Source = tuple[str, str]
 
 #: Bytes of decoded texts in memory.

@@ -14,10 +14,11 @@ from finpile.explorer.corpus import Corpus, records, summarise
 from finpile.explorer.counts import sample
 from finpile.explorer.pairs import close_pairs
 from finpile.explorer.runs import read_runs
-from finpile.explorer.scan import Advance, columns_of
+from finpile.explorer.scan import columns_of
 from finpile.explorer.site import data_script, page_files
 from finpile.explorer.sweep import read_sweep
 from finpile.explorer.vocabulary import vocabulary
+from finpile.output.published_files import Advance
 
 #: Rows of one file of a list.
 CHUNK_ROWS = 1000

@@ -11,8 +11,8 @@ from finpile import storage
 from finpile.config.mixture import Row
 from finpile.errors import IntegrityError
 from finpile.explorer.beside import byte_pairs_of
-from finpile.explorer.scan import Advance
 from finpile.output.layout import Layout, row_of, token_index
+from finpile.output.published_files import Advance
 from finpile.tokens.store import SHARD_SUFFIX, TokenStore
 from finpile.tokens.tokenizer_files import USED_FILE
 from finpile.tokens.tokenizers.kinds.finpile import TOKENIZER_FILE, OwnTokenizer

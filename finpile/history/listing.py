@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,11 +16,9 @@ from finpile.documents.ledger import LEDGER_SCHEMA
 from finpile.errors import ConfigError, IntegrityError, nearest
 from finpile.output.layout import Layout
 from finpile.output.manifest import counts_by_stage, load_manifest
-from finpile.output.published_files import PublishedFile, PublishedFiles
+from finpile.output.published_files import Advance, PublishedFile, PublishedFiles
 from finpile.output.snapshots import load_snapshot, number_of, read_copies, with_copies
 from finpile.output.takedowns import read_takedowns, without_texts
-
-Advance = Callable[[float], None]
 
 #: Bytes of decoded rows in memory.
 _PART_BYTES = 64 << 20

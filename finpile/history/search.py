@@ -13,9 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile.errors import ConfigError
-from finpile.history.listing import Advance
 from finpile.output.layout import TABLES, Layout
-from finpile.output.published_files import PublishedFile
+from finpile.output.published_files import Advance, PublishedFile
 from finpile.output.snapshots import published_files
 
 #: Bytes of decoded rows in memory.

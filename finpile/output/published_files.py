@@ -31,6 +31,8 @@ from finpile.output.stage_record import FileRecord
 from finpile.storage.file_systems import file_system_of, is_object_store, list_below, open_in, read_buffer, repeated
 
 T = TypeVar("T")
+#: Receives the number of bytes read since the last call.
+Advance = Callable[[float], None]
 #: The checksum of a file that is in no manifest.
 UNKNOWN = ""
 #: Bytes of one request for pages: ids are small parts of a large file.

@@ -6,14 +6,14 @@ memory and read in parts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
 from finpile import storage
 from finpile.errors import IntegrityError
 from finpile.output.layout import Layout
-from finpile.output.published_files import PublishedFile
+from finpile.output.published_files import Advance, PublishedFile
 from finpile.output.snapshots import BUILD, published_files
 from finpile.storage.file_systems import read_buffer
 from finpile.tokens.store import SHARD_SUFFIX, TokenStore
@@ -22,7 +22,7 @@ from finpile.tokens.store import SHARD_SUFFIX, TokenStore
 _checked: set[PublishedFile] = set()
 
 
-def open_shards(folder: str, advance: Callable[[float], None] = lambda size_bytes: None) -> TokenStore:
+def open_shards(folder: str, advance: Advance = lambda size_bytes: None) -> TokenStore:
     """The store of a folder. Of a build, each shard is compared with the manifest when it is first used.
 
     `advance` receives the bytes of the shards that are read.
@@ -83,10 +83,7 @@ def _place(folder: str) -> tuple[str, int, str]:
 
 
 def check_shards(
-    shards: Iterable[Mapping[str, PublishedFile]],
-    advance: Callable[[float], None],
-    rank: int = 0,
-    world_size: int = 1,
+    shards: Iterable[Mapping[str, PublishedFile]], advance: Advance, rank: int = 0, world_size: int = 1
 ) -> None:
     """Reads the shards of folders, of which this process has every `world_size`-th; `advance` receives their bytes.
 

@@ -15,6 +15,7 @@ from finpile_tokenizer import TokenizerError
 from finpile.errors import FinpileError
 from finpile.output.layout import Layout
 from finpile.output.manifest import read_manifest
+from finpile.output.published_files import Advance
 from finpile.verify import (
     as_of,
     attributes,
@@ -37,7 +38,7 @@ from finpile.verify import (
     undated,
 )
 from finpile.verify.check import Check
-from finpile.verify.output import Advance, Output
+from finpile.verify.output import Output
 
 _Group = Callable[[Output], list[Check]]
 

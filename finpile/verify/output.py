@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +11,7 @@ import pyarrow as pa
 from finpile import storage
 from finpile.output.layout import Layout, with_path_columns
 from finpile.output.manifest import counts_by_stage, published
-
-#: Receives the number of bytes read since the last call.
-Advance = Callable[[float], None]
+from finpile.output.published_files import Advance
 
 
 @dataclass(frozen=True, slots=True)

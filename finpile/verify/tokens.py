@@ -24,7 +24,7 @@ from finpile import storage
 from finpile.documents.document import DIGEST_BYTES, SUB_SOURCE, text_digest, text_views
 from finpile.documents.split import HELDOUT, TRAIN
 from finpile.output.layout import heldout_tokens, row_of
-from finpile.output.published_files import PublishedFile, PublishedFiles
+from finpile.output.published_files import Advance, PublishedFile, PublishedFiles
 from finpile.tokens.counts import count_documents
 from finpile.tokens.pack import Runs
 from finpile.tokens.provenance import first_byte_of
@@ -34,7 +34,7 @@ from finpile.tokens.tokenizers.opening import open_build_tokenizer
 from finpile.tokens.tokenizers.protocol import Losses, Tokenizer
 from finpile.verify.check import Check
 from finpile.verify.mixture import Mixture, ids_digest
-from finpile.verify.output import Advance, Output
+from finpile.verify.output import Output
 from finpile.verify.provenance import ROWS, Index, place
 from finpile.verify.token_streams import MODULUS, Stream, position
 

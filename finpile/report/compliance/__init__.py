@@ -16,7 +16,7 @@ Decision: docs/decisions/0095-compliance-papers.md.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -27,7 +27,7 @@ from finpile.errors import ConfigError
 from finpile.output.layout import COMPLIANCE, Layout
 from finpile.output.lock import hold
 from finpile.output.manifest import counts_by_stage
-from finpile.output.published_files import PublishedFiles
+from finpile.output.published_files import Advance, PublishedFiles
 from finpile.output.takedowns import read_takedowns
 from finpile.report.compliance.bom import bom
 from finpile.report.compliance.domains import suffixes_version
@@ -54,8 +54,6 @@ __all__ = [
     "unstated_kinds",
     "write_papers",
 ]
-
-Advance = Callable[[float], None]
 
 
 def write_papers(

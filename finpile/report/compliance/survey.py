@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from finpile.documents.split import TRAIN
 from finpile.output.layout import COMPLIANCE, row_of, split_of
-from finpile.output.published_files import PublishedFile
+from finpile.output.published_files import Advance, PublishedFile
 from finpile.report.compliance.domains import hosts_of, registered_domain
 
 Label = tuple[str, str]
@@ -70,7 +70,7 @@ class Survey:
     """Of the sources that `is_crawled` chooses."""
 
     def add(
-        self, file: PublishedFile, is_crawled: Callable[[Label], bool], advance: Callable[[float], None]
+        self, file: PublishedFile, is_crawled: Callable[[Label], bool], advance: Advance
     ) -> Iterator[tuple[str, pa.Table]]:
         """Reads a file of documents; the path of the licences of its documents, and these."""
         label = row_of(file.path)
