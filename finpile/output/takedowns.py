@@ -9,7 +9,7 @@ Decision: docs/decisions/0062-takedowns.md.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,6 +110,13 @@ def without_texts(table: pa.Table, mask: pa.Array | pa.ChunkedArray) -> pa.Table
             value = pa.scalar(blank[column.name], column.type)
             table = table.set_column(place, column, pc.if_else(mask, value, table[column.name]))
     return table
+
+
+def by_shard(takedowns: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+    """The documents that are in a clean shard, by the shard's number, ascending."""
+    shards = takedowns["shard"].to_numpy()
+    for shard in np.unique(shards[shards >= 0]).tolist():
+        yield shard, takedowns.filter(pa.array(shards == shard))
 
 
 def list_path(snapshot: int) -> str:

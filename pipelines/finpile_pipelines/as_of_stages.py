@@ -11,6 +11,7 @@ Undated documents come after all others, so documents after the day may have sha
 Decision: docs/decisions/0070-undated-documents-are-decided-again.md.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -33,12 +34,12 @@ from finpile.output.layout import Layout
 from finpile.output.manifest import CERTIFICATE, counts_by_stage
 from finpile.output.published_files import PublishedFiles
 from finpile.output.stage_record import StageRecord
-from finpile.output.takedowns import read_takedowns
+from finpile.output.takedowns import by_shard, read_takedowns
 from finpile.output.work_folder import WorkFolder
 from finpile.plugins import stages
 from finpile.plugins.stages import DEDUPLICATED
 from finpile_pipelines.progress import report_progress
-from finpile_pipelines.shard_refs import ShardRef, read_clean, shard_file, write_shard
+from finpile_pipelines.shard_refs import ShardRef, read_clean_rows, shard_file, write_shard
 from finpile_pipelines.snapshots.base import clean_shards
 from finpile_pipelines.snapshots.new_inputs import check_version, same_stage
 from finpile_pipelines.stage import Context, Outcome, Stage, all_processes, removed_bytes
@@ -64,9 +65,7 @@ class DayStages:
         """Raises: ConfigError if `.work` lacks the clean shards, or another version of FinPile made them."""
         check_version(manifest)
         refs = _clean_shards(whole, manifest)
-        listed = read_takedowns(whole, manifest)
-        shards, rows = listed["shard"].to_numpy(), listed["row"].to_numpy()
-        gone = {shard: rows[shards == shard] for shard in np.unique(shards[shards >= 0]).tolist()}
+        gone = {shard: listed["row"].to_numpy() for shard, listed in by_shard(read_takedowns(whole, manifest))}
         return cls(whole=whole, manifest=manifest, cut=cut, refs=refs, gone=gone)
 
     @property
@@ -169,21 +168,17 @@ def _clean_shards(whole: Layout, manifest: Mapping[str, Any]) -> tuple[ShardRef,
 
 def _cut_shard(ref: ShardRef, gone: _I32 | None, cut: Cut, folder: WorkFolder) -> dict[str, int]:
     """Writes the documents of a clean shard that are of the day; returns counts."""
-    counts = {"documents": 0, "text_bytes": 0}
+    counts = Counter(documents=0, text_bytes=0)
 
     def batches() -> Iterator[pa.RecordBatch]:
-        first = 0
-        for batch in read_clean(ref):
+        for first, batch in read_clean_rows(ref, None):
             mask = cut.has(pa.chunked_array([batch["timestamp"]]))
             if gone is not None:
                 mask &= ~np.isin(np.arange(first, first + batch.num_rows), gone)
-            first += batch.num_rows
             mine = batch.filter(pa.array(mask))
             size = pc.sum(pc.binary_length(mine["text"])).as_py() or 0
             report_progress(mine.num_rows, size)
-            counted = {"documents": mine.num_rows, "text_bytes": size, **fact_counts(flat_facts(mine))}
-            for name, value in counted.items():
-                counts[name] = counts.get(name, 0) + value
+            counts.update({"documents": mine.num_rows, "text_bytes": size, **fact_counts(flat_facts(mine))})
             yield mine
 
     write_shard(shard_file(folder, _name(ref)), CLEAN_SCHEMA, batches())

@@ -6,12 +6,11 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from finpile import storage
 from finpile.config import CorpusConfig
-from finpile.output.takedowns import REASON, TAKEDOWN, TAKEDOWN_SCHEMA, tombstones
+from finpile.output.takedowns import REASON, TAKEDOWN, TAKEDOWN_SCHEMA, by_shard, tombstones
 from finpile_pipelines.dedup.removals import REMOVAL_SCHEMA, write_removals
 from finpile_pipelines.stage import Context, Outcome, Stage, Work
 
@@ -28,11 +27,9 @@ def run(context: Context) -> Outcome:
     Tombstones are in a file of the ledger, because documents that `clean` had removed have no row in a shard.
     """
     listed: pa.Table = context.prepared[TAKEDOWN]
-    shards = listed["shard"].to_numpy()
-    for shard in np.unique(shards[shards >= 0]).tolist():
-        mine = listed.filter(pa.array(shards == shard)).to_pylist()
+    for shard, mine in by_shard(listed):
         known = {"shard": shard, "stage": TAKEDOWN, "reason": REASON}
-        rows = [{**known, "row": row["row"], "id": row["id"], "detail": row["why"]} for row in mine]
+        rows = [{**known, "row": row["row"], "id": row["id"], "detail": row["why"]} for row in mine.to_pylist()]
         write_removals(context.folder, shard, pa.Table.from_pylist(rows, schema=REMOVAL_SCHEMA))
     numbers = listed["snapshot"].to_numpy()
     new = listed.filter(pa.array(numbers == context.snapshot))

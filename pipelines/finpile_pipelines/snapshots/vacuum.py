@@ -34,14 +34,14 @@ from finpile.output.manifest import load_manifest, recorded_files, write_manifes
 from finpile.output.published_files import PublishedFile, PublishedFiles
 from finpile.output.snapshots import BUILD, load_snapshot, number_of, numbers
 from finpile.output.stage_record import FileRecord, file_record
-from finpile.output.takedowns import TAKEDOWN, read_takedowns, without_texts
+from finpile.output.takedowns import TAKEDOWN, by_shard, read_takedowns, without_texts
 from finpile.output.work_folder import WorkFolder
 from finpile.plugins import stages
 from finpile_pipelines.corpus.ingest import FILES
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.runner.owner import owned
-from finpile_pipelines.shard_refs import ShardRef, read_clean, write_shard
+from finpile_pipelines.shard_refs import ShardRef, read_clean_rows, write_shard
 from finpile_pipelines.snapshots.base import Base
 from finpile_pipelines.snapshots.commit import finish, forget_decisions, read_plan, write_plan
 
@@ -176,25 +176,20 @@ def _shards_with(layout: Layout, manifest: Mapping[str, Any], takedowns: pa.Tabl
     if not storage.exists(layout.work("clean").url):
         return []  # `.work` was deleted
     refs = {ref.index: ref for ref in Base.of(layout, manifest).refs}
-    rows: dict[int, list[int]] = {}
-    for shard, row in zip(takedowns["shard"].to_pylist(), takedowns["row"].to_pylist(), strict=True):
-        if shard >= 0:
-            rows.setdefault(shard, []).append(row)
-    return [(refs[shard], np.array(sorted(mine), np.int32)) for shard, mine in sorted(rows.items())]
+    return [(refs[shard], listed["row"].to_numpy()) for shard, listed in by_shard(takedowns)]
 
 
 def _blank_shard(root: str, task: tuple[ShardRef, _I32]) -> dict[str, Any]:
     ref, rows = task
     batches: list[pa.RecordBatch] = []
-    first, is_changed = 0, False
-    for batch in read_clean(ref):
+    is_changed = False
+    for first, batch in read_clean_rows(ref, None):
         mask = np.isin(np.arange(first, first + batch.num_rows), rows)
-        first += batch.num_rows
         table = pa.Table.from_batches([batch])
         blank = without_texts(table, pa.array(mask)) if mask.any() else table
         is_changed = is_changed or not blank.equals(table)
         batches += blank.combine_chunks().to_batches() if blank.num_rows else [batch]
-    report_progress(first, 0)
+    report_progress(sum(batch.num_rows for batch in batches), 0)
     if is_changed:
         write_shard(ref.file, CLEAN_SCHEMA, batches)
     return {"path": ref.file.url.removeprefix(f"{root.rstrip('/')}/"), "rewritten": is_changed}
