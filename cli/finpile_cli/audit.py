@@ -66,8 +66,7 @@ def audit_command(
     console.line(f"{found['judged']:,} of {found['items']:,} items are judged")
     for table in audit.tables():
         console.report_table(table.title, table)
-        for note in table.footnotes:
-            console.line(note)
+        console.lines(table.footnotes)
     if found["note"]:
         console.line(found["note"])
     console.line(page)

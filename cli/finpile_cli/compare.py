@@ -118,8 +118,7 @@ def compare_command(
     for table in made:
         _show(console, table)
     files = _write(output, made, comparison) if output else []
-    for file in files:
-        console.line(file)
+    console.lines(files)
     console.result({**comparison.to_json(), "tables": list(map(to_json_value, made)), "files": files})
 
 

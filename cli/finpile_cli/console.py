@@ -52,6 +52,10 @@ class Console:
         if not self.as_json:
             self.rich.print(text, style=style, markup=False)
 
+    def lines(self, texts: Iterable[str]) -> None:
+        for text in texts:
+            self.line(text)
+
     def pieces(self, parts: Iterable[tuple[str, str | None]]) -> None:
         """Prints one line of text spans, each with its own style."""
         if not self.as_json:

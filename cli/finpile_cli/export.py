@@ -46,6 +46,5 @@ def export_command(run: str, output: str, tokenizer_of: str | None, retained: Wh
     files = save_hugging_face(output, saved.meta, saved.model)
     console = Console(as_json)
     paths = [str(Path(output, name)) for name in (*files, *FILES)]
-    for path in paths:
-        console.line(path)
+    console.lines(paths)
     console.result({"files": paths, "step": saved.step})

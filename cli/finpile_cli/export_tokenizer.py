@@ -55,6 +55,5 @@ def export_tokenizer_command(
         raise ConfigError(f"--pad-token: {error}") from error
     console = Console(as_json)
     files = [storage.join(output, name) for name in (TOKENIZER_FILE, CONFIG_FILE)]
-    for file in files:
-        console.line(file)
+    console.lines(files)
     console.result({"files": files})

@@ -34,8 +34,8 @@ def export_tokens_command(out: str, output: str, file_format: str, split: str, a
     with console.progress("reading token shards", unit="B") as advance:
         store = open_shards(storage.join(layout.tokens, part), advance)
         result = export_tokens(store, output, file_format)
-    for name in result.files:
-        console.line(storage.join(output, name))
+    files = [storage.join(output, name) for name in result.files]
+    console.lines(files)
     counts = f"{result.num_tokens:,} tokens"
     if result.entries != "tokens":
         counts = f"{result.num_entries:,} {result.entries}, {counts}"
@@ -45,6 +45,4 @@ def export_tokens_command(out: str, output: str, file_format: str, split: str, a
     for folder in others:
         export = command_line("export", "tokens", folder, "-o", "DIR", "--format", file_format, "--split", split)
         console.warn(f"the tokens that a snapshot added are not among these: {export}")
-    console.result(
-        {**asdict(result), "files": [storage.join(output, name) for name in result.files], "not_exported": others}
-    )
+    console.result({**asdict(result), "files": files, "not_exported": others})

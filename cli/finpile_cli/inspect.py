@@ -181,8 +181,7 @@ def report_command(
         files = rewrite(layout, manifest, comparison if tokenizers else None, tables)
     else:
         files = rewrite(layout, manifest)
-    for file in files:
-        console.line(file)
+    console.lines(files)
     console.result({"out": out, "files": files})
 
 
@@ -197,8 +196,7 @@ def _write_papers(console: Console, layout: Layout, stated: str | None, runs: tu
     steps = [found for run in runs for found in steps_of_removals(layout, run)]
     with console.progress("reading", unit="B") as advance:
         files = write_papers(layout, manifest, statement, steps, advance)
-    for file in files:
-        console.line(file)
+    console.lines(files)
     if unstated := unstated_kinds(manifest):
         console.line(
             f"the kind of {len(unstated)} sources is not stated: {', '.join(unstated[:_MOST_DAMAGES])}"
@@ -214,8 +212,7 @@ def _report_growth(console: Console, layout: Layout) -> None:
     rows = growth_of(layout)
     console.line(to_markdown(growth_table(rows)))
     files = write_growth(layout, rows)
-    for file in files:
-        console.line(file)
+    console.lines(files)
     console.result({"out": layout.root, "files": files, "growth": [asdict(row) for row in rows]})
 
 

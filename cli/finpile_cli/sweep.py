@@ -223,12 +223,10 @@ def _print_result(
 
     table = sweep_table(points, text_bytes, largest)
     console.report_table(table.caption, table)
-    for note in table.footnotes:
-        console.line(note)
+    console.lines(table.footnotes)
     files = []
     if output:
         files = [*write_table(output, table), join(output, "sweep.svg")]
         write_bytes(files[-1], sweep_plot(points))
-    for file in files:
-        console.line(file)
+    console.lines(files)
     console.result({**sweep_json(points, text_bytes), "files": files})
