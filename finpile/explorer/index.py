@@ -43,8 +43,7 @@ def write_index(out: str, advance: Advance = lambda amount: None) -> str:
     corpus = Corpus.open(out)
     folder = storage.join(corpus.layout.explorer, "index")
     made = {"checksum": corpus.checksum, "finpile": __version__, "format": _FORMAT}
-    for name, data in page_files().items():
-        storage.write_bytes(storage.join(folder, name), data)
+    storage.write_files(folder, page_files())
     with_index = storage.join(folder, _MADE)
     if storage.is_file(with_index) and storage.read_json(with_index) == made:
         return folder

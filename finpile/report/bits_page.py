@@ -26,7 +26,7 @@ from finpile.report.html import html_page, links, tiles
 from finpile.report.loss_by_date import date_chart, date_table
 from finpile.report.render import to_csv, to_html, to_markdown
 from finpile.report.table import Table
-from finpile.storage import join, write_bytes, write_json
+from finpile.storage import join, write_files, write_json
 
 NAME = "evaluation"
 _BARS_CAPTION = "A bar for each model; lower is better."
@@ -45,9 +45,7 @@ def write_evaluation(folder: str, report: Report) -> list[str]:
     written = {f"{NAME}.csv": to_csv(long_table(report)).encode(), f"{NAME}.md": _markdown(report, tables)}
     written |= {f"{key}.svg": chart.to_svg() for key, chart in charts.items() if chart}
     written[f"{NAME}.html"] = evaluation_page(report).encode()
-    for file, data in written.items():
-        write_bytes(join(folder, file), data)
-    return [join(folder, file) for file in (f"{NAME}.json", *written)]
+    return [join(folder, f"{NAME}.json"), *write_files(folder, written)]
 
 
 def _markdown(report: Report, tables: list[Table]) -> bytes:

@@ -20,7 +20,7 @@ from finpile.report.table import Table
 from finpile.report.table1 import table1
 from finpile.report.table2 import documents_by_year, public_by_year, public_rows, table2
 from finpile.report.table3 import efficiency, table3
-from finpile.storage import join, write_bytes, write_json
+from finpile.storage import join, write_bytes, write_files, write_json
 
 
 def write_reports(
@@ -58,8 +58,4 @@ def report_tables(statistics: CorpusStatistics, facts: BuildFacts) -> list[Table
 
 def write_table(folder: str, table: Table) -> list[str]:
     """Writes `table.{md,csv,tex,json}` into `folder`; returns their URLs."""
-    urls = []
-    for suffix, render in FORMATS.items():
-        urls.append(join(folder, f"{table.name}.{suffix}"))
-        write_bytes(urls[-1], render(table).encode())
-    return urls
+    return write_files(folder, {f"{table.name}.{suffix}": render(table).encode() for suffix, render in FORMATS.items()})

@@ -21,7 +21,7 @@ from finpile.report.figures import count, decimal, name
 from finpile.report.html import html_page, links
 from finpile.report.render import to_html, to_markdown
 from finpile.report.table import Field, Table, table_of
-from finpile.storage import join, write_bytes, write_json
+from finpile.storage import join, write_files, write_json
 
 NAME = "memorization"
 _CAPTION = (
@@ -94,6 +94,4 @@ def write_memorization(folder: str, report: Report) -> list[str]:
     lead = f"<p>Training documents of <code>{html.escape(report['on'])}</code>.</p>"
     files[f"{NAME}.html"] = html_page(title, "FinPile evaluation", lead, [*figures, to_html(table)]).encode()
     write_json(join(folder, f"{NAME}.json"), report)
-    for file, data in files.items():
-        write_bytes(join(folder, file), data)
-    return [join(folder, file) for file in (f"{NAME}.json", *files)]
+    return [join(folder, f"{NAME}.json"), *write_files(folder, files)]

@@ -13,7 +13,7 @@ from finpile.report.figures import Cell, count, decimal, name
 from finpile.report.html import html_page
 from finpile.report.render import to_html, to_markdown
 from finpile.report.table import Field, Row, RowKind, Table, columns, table_of
-from finpile.storage import join, write_bytes
+from finpile.storage import write_files
 
 MARKDOWN_NAME, PAGE_NAME = "tasks.md", "tasks.html"
 #: Rows of a task in the table of contamination.
@@ -151,7 +151,4 @@ def write_task_report(folder: str, model: str, tables: Sequence[Table]) -> list[
         f"<p>Results on tasks of the model <code>{html.escape(model)}</code>; in full in <code>tasks.json</code>.</p>"
     )
     page = html_page(title, "FinPile evaluation", lead, [to_html(table) for table in tables])
-    urls = [join(folder, MARKDOWN_NAME), join(folder, PAGE_NAME)]
-    for url, text in zip(urls, (markdown, page), strict=True):
-        write_bytes(url, text.encode())
-    return urls
+    return write_files(folder, {MARKDOWN_NAME: markdown.encode(), PAGE_NAME: page.encode()})

@@ -13,6 +13,7 @@ from finpile.storage.files import (
     read_json,
     write_atomically,
     write_bytes,
+    write_files,
     write_json,
 )
 from finpile.storage.folders import (
@@ -90,6 +91,7 @@ __all__ = [
     "sizes_of",
     "write_atomically",
     "write_bytes",
+    "write_files",
     "write_ipc",
     "write_json",
     "write_parquet",

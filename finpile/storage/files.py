@@ -15,7 +15,7 @@ import os
 import tempfile
 import uuid
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from io import UnsupportedOperation
 from typing import IO, Any, Protocol, TypeAlias, cast
@@ -30,7 +30,7 @@ from finpile.storage.file_systems import (
     repeated,
     upload,
 )
-from finpile.storage.folders import TEMPORARY, is_local
+from finpile.storage.folders import TEMPORARY, is_local, join
 from finpile.storage.write_guard import check_write
 
 _BLOCK_BYTES = 1 << 20
@@ -153,6 +153,13 @@ def create(url: str, data: bytes) -> None:
 def write_json(file: File, value: Any) -> None:
     """Writes JSON with sorted keys, two spaces and a final newline: the same value gives the same bytes."""
     write_bytes(file, (json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n").encode())
+
+
+def write_files(folder: str, files: Mapping[str, bytes]) -> list[str]:
+    """Writes files into a folder, in their order; returns their URLs."""
+    for name, data in files.items():
+        write_bytes(join(folder, name), data)
+    return [join(folder, name) for name in files]
 
 
 def read_bytes(file: File) -> bytes:

@@ -30,6 +30,5 @@ def card_files(manifest: Mapping[str, Any]) -> dict[str, bytes]:
 def write_card(layout: Layout, manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Writes the card below `layout`; returns the manifest with the records of its files."""
     files = card_files(manifest)
-    for path, content in files.items():
-        storage.write_bytes(storage.join(layout.root, path), content)
+    storage.write_files(layout.root, files)
     return {**manifest, CARD: [asdict(stage_record.file_record(layout.root, path)) for path in files]}

@@ -66,8 +66,7 @@ class GivenTokenizer:
 
     def write(self, folder: str) -> None:
         """Writes the files, and `use.json`."""
-        for name, content in self.contents.items():
-            storage.write_bytes(storage.join(folder, name), content)
+        storage.write_files(folder, self.contents)
         storage.write_json(storage.join(folder, USED_FILE), self.record.to_json())
 
 
