@@ -6,6 +6,7 @@ All rounding is on integers, half up, so that a printed figure depends only on t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 
 #: Text of a ratio without a denominator.
 NOTHING = "–"
@@ -47,6 +48,10 @@ def unit_name(exponent: int, what: str) -> str:
 
 def name(text: str) -> Cell:
     return Cell(text, text)
+
+
+def day(value: date | None) -> Cell:
+    return Cell(NOTHING) if value is None else name(value.isoformat())
 
 
 def count(value: int | None, exponent: int = 0) -> Cell:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import date
 
-from finpile.report.figures import NOTHING, Cell, count, name, percent, ratio
+from finpile.report.figures import count, day, name, percent, ratio
 from finpile.report.statistics import CorpusStatistics, HeldoutStatistics
 from finpile.report.table import Column, Line, Row, RowKind, Table
 
@@ -45,10 +44,6 @@ def _line(label: str, rows: Sequence[HeldoutStatistics], training: tuple[int, in
         Column("num_tokens", "Toks"): count(tokens),
         Column("token_percent", "of toks"): percent(tokens, tokens + training[1], 2),
         Column("num_bytes", "Bytes"): count(num_bytes),
-        Column("first_day", "First day"): _day(min((row.first_day for row in rows if row.first_day), default=None)),
-        Column("last_day", "Last day"): _day(max((row.last_day for row in rows if row.last_day), default=None)),
+        Column("first_day", "First day"): day(min((row.first_day for row in rows if row.first_day), default=None)),
+        Column("last_day", "Last day"): day(max((row.last_day for row in rows if row.last_day), default=None)),
     }
-
-
-def _day(day: date | None) -> Cell:
-    return Cell(NOTHING) if day is None else name(day.isoformat())

@@ -9,14 +9,13 @@ Source: C(2025) 8311 final, explanatory notice and template for the public summa
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date
 from typing import Any
 
 from finpile.plugins.filter import FILTERS
 from finpile.report.compliance.facts import PaperFacts
 from finpile.report.compliance.paper import Answer, Paper, Section, counted, stated
 from finpile.report.compliance.survey import Days, Label, SourceSurvey, largest
-from finpile.report.figures import NOTHING, Cell, count, name
+from finpile.report.figures import count, day, name
 from finpile.report.from_manifest import count_removals
 from finpile.report.removed import removal_table
 from finpile.report.table import Column, Row, Table
@@ -314,11 +313,7 @@ def _row(facts: PaperFacts, label: Label, found: SourceSurvey) -> Row:
             count(found.documents),
             count(found.text_bytes),
             count(facts.tokens_of(label)),
-            _day(found.dated.first),
-            _day(found.dated.last),
+            day(found.dated.first),
+            day(found.dated.last),
         )
     )
-
-
-def _day(day: date | None) -> Cell:
-    return Cell(NOTHING) if day is None else name(day.isoformat())
