@@ -59,7 +59,7 @@ class Condition:
     value: str
 
     @classmethod
-    def parse(cls, text: str, what: str = "--where") -> Condition:
+    def parse(cls, text: str) -> Condition:
         """The condition of a text.
 
         Raises: ConfigError if it is none, or nothing can be before or after its value.
@@ -70,12 +70,12 @@ class Condition:
         found = _CONDITION.fullmatch(text)
         if found is None:
             raise ConfigError(
-                f"{what} is {text!r}: expected COLUMN=PATTERN, such as url=https://example.com/*, or <, <=, >, >=, != "
+                f"--where is {text!r}: expected COLUMN=PATTERN, such as url=https://example.com/*, or <, <=, >, >=, != "
                 "in place of ="
             )
         condition = cls(**found.groupdict())
         if expected := condition._expected():
-            raise ConfigError(f"{what} is {text!r}: expected {expected}")
+            raise ConfigError(f"--where is {text!r}: expected {expected}")
         return condition
 
     @property

@@ -121,7 +121,6 @@ def compare(
     tokenizers: Sequence[CountingTokenizer],
     texts: Iterable[tuple[str, str, pa.Array]],
     *,
-    private: Sequence[str] = ("FinPile",),
     limit_bytes: int | None = None,
     total_of: TotalOf = "all",
     advance: Callable[[int], None] | None = None,
@@ -146,7 +145,6 @@ def compare(
             TokenizerFacts(name=one.name, vocab_size=one.vocab_size, lossless=one.lossless) for one in tokenizers
         ),
         sources=tuple(found.values()),
-        private=tuple(private),
         limit_bytes=limit_bytes,
         total_of=total_of,
     )

@@ -223,9 +223,7 @@ def match_contexts(rows: pa.Table, config: SubstringConfig, widths: I64 = _BYTE_
     return _match(rows, config, widths, weight, document, may_keep=all_of_them, may_go=all_of_them, bounds=(2, _MANY))
 
 
-def match_across(
-    rows: pa.Table, config: SubstringConfig, asked: npt.NDArray[np.bool_], most: int, widths: I64 = _BYTE_WIDTHS
-) -> pa.Table:
+def match_across(rows: pa.Table, config: SubstringConfig, asked: npt.NDArray[np.bool_], most: int) -> pa.Table:
     """Returns the windows of the `asked` contexts that occur in 1 to `most` documents of the other contexts.
 
     `rows` are of `contexts_by_document`, the `asked` ones of `contexts`, with -1 as `document`. The result is of
@@ -235,7 +233,7 @@ def match_across(
     sides = {"may_keep": (~asked).astype(np.uint8), "may_go": asked.astype(np.uint8)}
     own = rows[DOCUMENT.name].to_numpy().astype(np.int64)
     document = np.where(own < 0, -1, rows["shard"].to_numpy().astype(np.int64) << 32 | own)
-    return _match(rows, config, widths, weight, document, **sides, bounds=(1, most))
+    return _match(rows, config, _BYTE_WIDTHS, weight, document, **sides, bounds=(1, most))
 
 
 def _match(
