@@ -25,9 +25,17 @@ from finpile_pipelines.process_folder import process_folder
 
 #: Documents, bytes, and the share of the pipeline's work.
 _COUNTS = struct.Struct("<qqd")
-
-
 _BOARD_VARIABLE = "FINPILE_PROGRESS_DIR"
+_NOTE_SUFFIX, _READING_SUFFIX = ".note", ".reading"
+#: The smallest part of a task that is reported.
+_LEAST_PART = 0.01
+#: The counts of this process, and their lock.
+_DONE = [0, 0, 0.0]
+_LOCK = threading.Lock()
+#: The board of the pipeline that this process launched, while it runs.
+_OPEN: list[Board] = []
+
+Element = TypeVar("Element")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +52,9 @@ class Progress:
     """The part of the running pipeline's work that is done; a stage may run several pipelines."""
     note: str = ""
     """The current step of a task; empty if tasks do not report it."""
+
+
+Watch = Callable[[str, Progress], None]
 
 
 def report_progress(num_documents: int, size_bytes: int, share: float = 0.0) -> None:
@@ -63,6 +74,11 @@ def report_note(note: str) -> None:
     _post(_NOTE_SUFFIX, note.encode())
 
 
+def report_reading(locator: str) -> None:
+    """Called by tasks before they read an input: if the process dies, the launcher names the input."""
+    _post(_READING_SUFFIX, locator.encode())
+
+
 def _post(suffix: str, content: bytes) -> None:
     if _OPEN:  # this process is the launcher
         _OPEN[0].own_posts[suffix] = content
@@ -72,20 +88,6 @@ def _post(suffix: str, content: bytes) -> None:
         return
     with contextlib.suppress(OSError):  # the run has ended
         Path(folder, f"{os.getpid()}{suffix}").write_bytes(content)
-
-
-def report_reading(locator: str) -> None:
-    """Called by tasks before they read an input: if the process dies, the launcher names the input."""
-    _post(_READING_SUFFIX, locator.encode())
-
-
-_LOCK = threading.Lock()
-
-
-_DONE = [0, 0, 0.0]
-
-
-_NOTE_SUFFIX, _READING_SUFFIX = ".note", ".reading"
 
 
 class Board:
@@ -129,10 +131,6 @@ class Board:
         return sorted(post.read_text("utf-8", "replace") for post in posts)
 
 
-#: The board of the pipeline that this process launched, while it runs.
-_OPEN: list[Board] = []
-
-
 @contextmanager
 def open_board(memory_bytes: Callable[[], int]) -> Iterator[Board]:
     with tempfile.TemporaryDirectory(prefix="progress-", dir=process_folder()) as folder:
@@ -151,14 +149,6 @@ def _is_alive(pid: int) -> bool:
         return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
     except psutil.Error:
         return False
-
-
-Watch = Callable[[str, Progress], None]
-
-
-Element = TypeVar("Element")
-#: The smallest part of a task that is reported.
-_LEAST_PART = 0.01
 
 
 @dataclass(slots=True)
