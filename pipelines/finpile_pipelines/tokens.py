@@ -34,7 +34,6 @@ from finpile.output import stage_record
 from finpile.output.layout import Layout, heldout_token_part, row_of, token_index, token_part
 from finpile.output.published_files import PublishedFile
 from finpile.output.stage_record import FileRecord
-from finpile.output.work_folder import WorkFolder
 from finpile.storage.sizes import SHARD_BYTES, SHARD_TOKENS, STREAM_BYTES
 from finpile.tokens.copies import DocumentClass
 from finpile.tokens.counts import document_sizes, sum_sizes
@@ -49,7 +48,6 @@ from finpile_pipelines.exchange.partition import ExchangeByPartition, Partitione
 from finpile_pipelines.exchange.tasks import After, Gather, PlannedTasks, Tasks
 from finpile_pipelines.mixture import MixedFile, Mixture, SettleCopies, lengths_of, sum_counts
 from finpile_pipelines.progress import report_progress
-from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.stage import Context, Outcome, Stage, all_processes
 from finpile_pipelines.token_streams import Range, StreamPart, read_part, tokens_before, write_stream
 
@@ -88,9 +86,7 @@ def write_tokens(
     sequence_length, folder = context.config.tokens.sequence_length, context.folder
     mixture = Mixture.of(context.config)
     streams = Streams.of(files, mixture)
-    has_sub_sources = context.config.has_sub_sources
-    chosen = _Chosen(context.layout, streams, has_sub_sources, without, pads)
-    _run_pipeline(context.engine, files, chosen, mixture, sequence_length, folder)
+    _run_pipeline(context, files, streams, mixture, without, pads)
     lengths = streams.group(_sorted_lengths(storage.read_json(folder.file("streams.json"))))
     num_tokens = sum(length for _, length in lengths.pop(None, []))
     if num_tokens < sequence_length and not pads:
@@ -192,20 +188,6 @@ class Streams:
         return grouped
 
 
-@dataclass(frozen=True, slots=True)
-class _Chosen:
-    """What is encoded, and how it is cut. It is pickled for the workers."""
-
-    layout: Layout
-    streams: Streams
-    has_sub_sources: bool = False
-    """Whether documents have the column `sub_source`."""
-    without: frozenset[str] = frozenset()
-    """Ids of documents that are left out."""
-    pads: bool = False
-    """Whether the last sequence of training documents is padded."""
-
-
 @lru_cache(maxsize=1)
 def _open_tokenizer(root: str, checksum: str) -> Tokenizer:
     """Loaded once for all tasks of a process; the checksum identifies its content."""
@@ -290,16 +272,19 @@ def _counts(encoded: tuple[PartitionedTables, list[dict[str, Any]]]) -> list[dic
 
 
 def _run_pipeline(
-    engine: Engine,
+    context: Context,
     files: Sequence[Mapping[str, Any]],
-    chosen: _Chosen,
+    streams: Streams,
     mixture: Mixture | None,
-    sequence_length: int,
-    folder: WorkFolder,
+    without: frozenset[str],
+    pads: bool,
 ) -> None:
-    """Writes the token shards, and below `folder` the stream, its lengths, the files' records and the statistics."""
-    layout, streams, pads = chosen.layout, chosen.streams, chosen.pads
-    has_sub_sources, without = chosen.has_sub_sources, chosen.without
+    """Writes the token shards, and to the stage's folder the stream, its lengths, records of files and statistics.
+
+    The steps are pickled for the workers: they have parts of the context, never itself.
+    """
+    engine, layout, folder = context.engine, context.layout, context.folder
+    sequence_length, has_sub_sources = context.config.tokens.sequence_length, context.config.has_sub_sources
     checksum = tokenizer_checksum(layout)
     tokenizer = _open_tokenizer(layout.root, checksum)
     vocab_size, eot_id = tokenizer.vocab_size, tokenizer.eot_id
