@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 import typing
 from collections.abc import Mapping, Sequence
@@ -217,7 +216,7 @@ def _tokenizer(path: str, unit: str | None) -> str:
         raise ConfigError("--substring-tokenizer needs --substring-unit tokens: add it")
     if not storage.exists(path):
         raise ConfigError(f"--substring-tokenizer {path}: no such folder; `finpile tokenizer train` makes one")
-    return path if "://" in path else os.path.abspath(path)
+    return storage.absolute(path)
 
 
 def _corpus(found: Inputs, dedup: DedupConfig) -> CorpusConfig:

@@ -17,6 +17,7 @@ from finpile.sources.readers.finding import Documents, InputFile, find_documents
 from finpile.sources.readers.peek import field_names
 from finpile.sources.readers.reading import read_file
 from finpile.storage.file_systems import OBJECT_STORES
+from finpile.storage.folders import absolute
 
 #: All inputs are one dataset; its sources are named after their format.
 DATASET = "input"
@@ -97,8 +98,7 @@ def _formats() -> dict[str, str]:
 
 
 def _is_below(path: str, folder: str) -> bool:
-    whole = folder if "://" in folder else os.path.abspath(folder)
-    return f"{path}/".startswith(f"{whole.rstrip('/')}/")
+    return f"{path}/".startswith(f"{absolute(folder).rstrip('/')}/")
 
 
 def _grouped(found: Iterable[Documents], formats: Mapping[str, str], out: str) -> Iterator[tuple[str, list[str]]]:
