@@ -71,16 +71,3 @@ def not_negative(parameters: Any) -> None:
         value = getattr(parameters, entry.name)
         if isinstance(value, int | float) and not value >= 0:
             raise ConfigError(f"{entry.name} is {value}: expected at least 0, or null for no bound")
-
-
-def outside(value: float, least: float | None, most: float | None, unit: str) -> str | None:
-    """What a rule measured beside its bound, if the value is below `least` or above `most`; null is not a bound.
-
-    >>> outside(2.9, 3, 10, "characters in a word"), outside(3, 3, 10, "characters in a word")
-    ('2.9 characters in a word < 3', None)
-    """
-    if least is not None and value < least:
-        return f"{value:.6g} {unit} < {least:g}"
-    if most is not None and value > most:
-        return f"{value:.6g} {unit} > {most:g}"
-    return None

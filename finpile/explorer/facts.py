@@ -21,7 +21,7 @@ SCORE_BINS = 50
 BELOW_BINS, ABOVE_BINS = 20, 4
 
 _NUMBER = r"[0-9.]+(?:e[-+]?[0-9]+)?"
-#: `49 words < 50`, `en 0.512 < 0.65`: what `finpile.config.bounds.outside` and filters with labels write.
+#: `49 words < 50`, `en 0.512 < 0.65`: what `Rejection.outside` and filters with labels write.
 _MEASURED = rf"^(?:\S+ )?(?P<value>{_NUMBER})(?: [^<>]*)? (?P<side>[<>]) (?P<bound>{_NUMBER})$"
 
 FactBounds = Mapping[str, list[Bounds] | None]

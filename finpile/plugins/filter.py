@@ -21,6 +21,19 @@ class Rejection:
     detail: str
     """The measured value against the bound."""
 
+    @classmethod
+    def outside(cls, reason: str, value: float, least: float | None, most: float | None, unit: str) -> Rejection | None:
+        """That of a value below `least` or above `most`; None is not a bound.
+
+        >>> Rejection.outside("short_words", 2.9, 3, 10, "characters in a word")
+        Rejection(reason='short_words', detail='2.9 characters in a word < 3')
+        """
+        if least is not None and value < least:
+            return cls(reason, f"{value:.6g} {unit} < {least:g}")
+        if most is not None and value > most:
+            return cls(reason, f"{value:.6g} {unit} > {most:g}")
+        return None
+
 
 class Span(NamedTuple):
     """Characters from `start` to `end`, exclusive, to be removed."""

@@ -63,8 +63,7 @@ def apply(text: str, parameters: FinewebParameters = _DEFAULTS) -> Rejection | l
     p, lines = parameters, line_counts(text, short_line=parameters.short_line_characters)
     num_lines, num_newlines = lines[kernels.NUM_FULL_LINES], lines[kernels.NUM_NEWLINES]
     if num_lines == 0:  # a share of no line is not a number
-        found = bounds.outside(0, p.min_line_ends, None, "of lines")
-        return Rejection("fineweb_line_ends", found) if found else []
+        return Rejection.outside("fineweb_line_ends", 0, p.min_line_ends, None, "of lines") or []
     repeated = repeated_visible_lines(text) / (len(text) - num_newlines)
     checks = (
         ("fineweb_line_ends", "of lines", lines[kernels.NUM_STOP_ENDS] / num_lines, p.min_line_ends, None),
@@ -72,12 +71,10 @@ def apply(text: str, parameters: FinewebParameters = _DEFAULTS) -> Rejection | l
         ("fineweb_repeated_lines", "of characters", repeated, None, p.max_repeated_lines),
     )
     for reason, unit, value, least, most in checks:
-        found = bounds.outside(value, least, most, unit)
-        if found:
-            return Rejection(reason, found)
-    num_words = word_counts(text, ())[kernels.NUM_WORDS]
-    found = bounds.outside(num_newlines / num_words, None, p.max_line_per_word, "line ends per word")
-    return Rejection("fineweb_line_per_word", found) if found else []
+        if found := Rejection.outside(reason, value, least, most, unit):
+            return found
+    ends = num_newlines / word_counts(text, ())[kernels.NUM_WORDS]
+    return Rejection.outside("fineweb_line_per_word", ends, None, p.max_line_per_word, "line ends per word") or []
 
 
 FILTER = Filter(

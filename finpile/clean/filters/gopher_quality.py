@@ -81,8 +81,7 @@ def apply(text: str, parameters: GopherQualityParameters = _DEFAULTS) -> Rejecti
     words, lines = word_counts(text, parameters.stop_words), line_counts(text, any_line_end=True)
     num_words, num_proper = words[kernels.NUM_WORDS], words[kernels.NUM_PROPER]
     if num_words == 0:  # white space; shares of no word are not numbers
-        found = bounds.outside(0, parameters.min_words, None, "words")
-        return Rejection("gopher_short_document", found) if found else []
+        return Rejection.outside("gopher_short_document", 0, parameters.min_words, None, "words") or []
     p, mean_length = parameters, words[kernels.PROPER_CHARS] / num_proper if num_proper else 0.0
     checks = (
         ("gopher_short_document", "words", num_proper, p.min_words, None),
@@ -102,9 +101,8 @@ def apply(text: str, parameters: GopherQualityParameters = _DEFAULTS) -> Rejecti
         ("gopher_stop_words", "stop words", words[kernels.NUM_STOP_WORDS], p.min_stop_words, None),
     )
     for reason, unit, value, least, most in checks:
-        found = bounds.outside(value, least, most, unit)
-        if found:
-            return Rejection(reason, found)
+        if found := Rejection.outside(reason, value, least, most, unit):
+            return found
     return []
 
 

@@ -93,9 +93,8 @@ def apply(text: str, parameters: GopherRepetitionParameters = _DEFAULTS) -> Reje
             (f"repeated_{kind}_text", num_chars / len(text), "of characters"),
         )
         for rule, share, unit in shares:
-            found = bounds.outside(share, None, getattr(parameters, f"max_{rule}"), unit)
-            if found:
-                return Rejection(f"gopher_{rule}", found)
+            if found := Rejection.outside(f"gopher_{rule}", share, None, getattr(parameters, f"max_{rule}"), unit):
+                return found
     return _repeated_grams(text, Grams(text), parameters)
 
 
@@ -104,17 +103,17 @@ def _repeated_grams(text: str, grams: Grams, parameters: GopherRepetitionParamet
     for n in _TOP:
         most = getattr(parameters, f"max_top_{n}_gram")
         if most is not None and grams.top_bound(n) / len(text) > most:
-            found = bounds.outside(grams.top_chars(n) / len(text), None, most, "of characters")
-            if found:
-                return Rejection(f"gopher_top_{n}_gram", found)
+            share = grams.top_chars(n) / len(text)
+            if found := Rejection.outside(f"gopher_top_{n}_gram", share, None, most, "of characters"):
+                return found
     shares = {n: getattr(parameters, f"max_repeated_{n}_grams") for n in _REPEATED}
     on = {n: most for n, most in shares.items() if most is not None}
     if not on or grams.covered_chars(min(on)) / len(text) <= min(on.values()):
         return []
     for n, most in on.items():
-        found = bounds.outside(grams.repeated_chars(n) / len(text), None, most, "of characters")
-        if found:
-            return Rejection(f"gopher_repeated_{n}_grams", found)
+        share = grams.repeated_chars(n) / len(text)
+        if found := Rejection.outside(f"gopher_repeated_{n}_grams", share, None, most, "of characters"):
+            return found
     return []
 
 

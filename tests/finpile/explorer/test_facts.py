@@ -19,10 +19,9 @@ from benchmarks.common.browser import Browser
 from finpile import open_documents, open_ledger
 from finpile.clean.filters import fasttext
 from finpile.config import load_config
-from finpile.config.bounds import outside
 from finpile.explorer import write_explorer
 from finpile.explorer.facts import fact_bounds, facts_of, measured
-from finpile.plugins.filter import FILTERS, Bounds
+from finpile.plugins.filter import FILTERS, Bounds, Rejection
 from tests.conftest import Share
 from tests.finpile.explorer.conftest import read_data, violations
 
@@ -191,11 +190,11 @@ def test_values_are_read_from_details_as_filters_write_them() -> None:
         least = draw.choice([0.65, 3, 50, 0.12])
         value = draw.choice([draw.random(), draw.randint(0, 99), draw.random() * 1e-7, draw.random() * 1e5])
         below, unit = draw.random() < 0.5, draw.choice(["of lines", "words", "", "characters in a word"])
-        text = outside(value, least, None, unit) if below else outside(value, None, least, unit)
-        if text is None or not unit:
+        found = Rejection.outside("", value, *((least, None) if below else (None, least)), unit)
+        if found is None or not unit:
             continue
-        shown = float(text.split()[0])
-        details.append(draw.choice(["", "en "]) + text)
+        shown = float(found.detail.split()[0])
+        details.append(draw.choice(["", "en "]) + found.detail)
         ratio = shown / least
         expected.append(
             (
