@@ -118,9 +118,8 @@ class Listing:
         for condition in wanted.where:
             mask &= condition.mask(part)
         if wanted.text is not None and mask.any():
-            chosen = texts.filter(pa.array(mask)).cast(
-                pa.large_string(), safe=False
-            )  # not all that was removed is UTF-8
+            chosen = texts.filter(pa.array(mask))
+            chosen = chosen.cast(pa.large_string(), safe=False)  # not all that was removed is UTF-8
             mask[mask] = np.asarray(pc.match_substring_regex(chosen, wanted.text))
         return part.select(REMOVAL_COLUMNS if wanted.is_of_ledger else DOCUMENT_COLUMNS).filter(pa.array(mask))
 

@@ -88,9 +88,7 @@ def load_checkpoint(folder: str, name: str = FILE_NAME) -> Checkpoint | None:
     try:
         with open_file(url) as stream:
             stream.read(1)  # `is_zipfile` says False of a file that is missing
-            if not zipfile.is_zipfile(
-                stream
-            ):  # torch would take it for an ancient pickle, and fail in any of many ways
+            if not zipfile.is_zipfile(stream):  # an ancient pickle for torch, which fails in any of many ways
                 raise EOFError("not a whole file of torch.save")
             stream.seek(0)
             state = torch.load(stream, map_location="cpu", weights_only=True)
