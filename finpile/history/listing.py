@@ -97,9 +97,8 @@ class Listing:
     def _columns(self, file: PublishedFile) -> list[str] | None:
         """Those that are read; None: all."""
         needed = {condition.stored for condition in self._wanted.where} | {_TEXT, *DOCUMENT_COLUMNS}
-        if self._wanted.is_of_ledger or SUB_SOURCE.name in needed:
-            return None
-        return [name for name in (*DOCUMENT_SCHEMA.names, "split") if name in needed]
+        known = (*DOCUMENT_SCHEMA.names, SUB_SOURCE.name, "split")
+        return None if self._wanted.is_of_ledger else [name for name in known if name in needed]
 
     def _chosen(self, part: pa.Table) -> pa.Table:
         wanted = self._wanted

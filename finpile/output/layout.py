@@ -321,7 +321,7 @@ def _with_named(table: pa.Table, named: Mapping[str, str], columns: Sequence[str
     for name, value in named.items():
         field = pa.field(name, pa.string(), nullable=False)
         table = table.append_column(field, pa.repeat(pa.scalar(value, pa.string()), table.num_rows))
-    return table if columns is None else table.select(columns)
+    return table if columns is None else table.select([name for name in columns if name in table.column_names])
 
 
 def values_in_path(path: str) -> dict[str, str]:

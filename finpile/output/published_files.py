@@ -75,7 +75,7 @@ class PublishedFile:
         self.buffer()
 
     def table(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """The rows of a Parquet file, with the columns that its folders' names hold."""
+        """The rows of a Parquet file, with those of the columns that are in it or that its folders' names hold."""
         (table,) = with_path_columns(self.path, columns, lambda stored: [storage.read_parquet(self.buffer(), stored)])
         return table
 

@@ -19,7 +19,8 @@ from finpile.documents.split import TRAIN
 MAX_SUB_SOURCES = 10_000
 #: Their name.
 OTHERS = "others"
-
+#: The columns of documents that `document_sizes` reads, if they are there.
+COUNTED_COLUMNS = ("text", "timestamp", "split", SUB_SOURCE.name)
 
 _COUNTS = ("num_chars", "num_bytes", "num_tokens")
 
@@ -27,11 +28,6 @@ _COUNTS = ("num_chars", "num_bytes", "num_tokens")
 def count_documents(table: pa.Table, num_tokens: pa.Array | None) -> dict[str, Any]:
     """Documents, characters, bytes and tokens of one documents shard, by split and year; no tokens without them."""
     return sum_sizes(table["dataset"][0].as_py(), table["source"][0].as_py(), [document_sizes(table, num_tokens)])
-
-
-def counted_columns(has_sub_sources: bool) -> tuple[str, ...]:
-    """The columns of documents that `document_sizes` reads."""
-    return ("text", "timestamp", "split", *((SUB_SOURCE.name,) if has_sub_sources else ()))
 
 
 def document_sizes(table: pa.Table, num_tokens: pa.Array | None) -> pa.Table:

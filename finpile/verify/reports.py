@@ -9,7 +9,7 @@ from finpile import storage
 from finpile.output.layout import Layout, row_of
 from finpile.output.published_files import PublishedFiles
 from finpile.report.from_manifest import write_from_manifest
-from finpile.tokens.counts import counted_columns, document_sizes, sum_sizes
+from finpile.tokens.counts import COUNTED_COLUMNS, document_sizes, sum_sizes
 from finpile.verify.check import Check
 from finpile.verify.output import Output
 
@@ -47,8 +47,7 @@ def _counted(output: Output) -> list[Check]:
         return []
     again, num_docs = [], 0
     for file in PublishedFiles(output.layout, output.manifest).below("documents"):
-        has_sub_sources = any(source.get("sub_source") for source in output.config["sources"])
-        table = file.table(counted_columns(has_sub_sources))
+        table = file.table(COUNTED_COLUMNS)
         output.advance(table["text"].nbytes)
         again.append(sum_sizes(*row_of(file.path), [document_sizes(table, None)]))
         num_docs += table.num_rows

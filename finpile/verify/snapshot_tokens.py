@@ -27,7 +27,6 @@ from finpile.verify.check import Check
 from finpile.verify.output import Output
 
 _DOCUMENTS = "documents/"
-_COLUMNS = ("dataset", "source", "id", "text", "timestamp", "split")
 
 
 def checks(output: Output) -> list[Check]:
@@ -62,7 +61,7 @@ def _of_snapshot(snapshot: Output, files: PublishedFiles) -> Check:
     meta, known = tokens.token_meta(snapshot, tokenizer), _texts([files[path] for path in replaced])
     expected = tokens.Expected(tokenizer, meta.sequence_length, None, [files[path] for path in added])
     for number, path in enumerate(added):
-        table = files[path].table(_COLUMNS)
+        table = files[path].table(tokens.COLUMNS)
         snapshot.advance(table["text"].nbytes)
         texts = zip(table["id"].to_pylist(), map(text_digest, text_views(table)), strict=True)
         new = pa.array([known.get(identifier) != digest for identifier, digest in texts], pa.bool_())

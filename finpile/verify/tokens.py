@@ -39,8 +39,7 @@ from finpile.verify.provenance import ROWS, Index, place
 from finpile.verify.token_streams import MODULUS, Stream, position
 
 _Ids = npt.NDArray[np.int32]
-_COLUMNS = ("dataset", "source", "id", "text", "timestamp", "split")
-_MIXTURE_COLUMNS = (*_COLUMNS, "num_copies")
+COLUMNS = ("dataset", "source", "id", "text", "timestamp", "split", SUB_SOURCE.name)
 
 
 def checks(output: Output) -> list[Check]:
@@ -54,8 +53,7 @@ def checks(output: Output) -> list[Check]:
     files = PublishedFiles(layout, output.manifest).below("documents")
     meta = token_meta(output, tokenizer)
     expected = Expected(tokenizer, meta.sequence_length, mixture, list(files))
-    has_sub_sources = any(source.get("sub_source") for source in config["sources"])
-    columns = (*(_MIXTURE_COLUMNS if mixture else _COLUMNS), *((SUB_SOURCE.name,) if has_sub_sources else ()))
+    columns = (*COLUMNS, "num_copies") if mixture else COLUMNS
     for number, file in enumerate(files):
         table = file.table(columns)
         expected.add(table, number)

@@ -52,7 +52,7 @@ from finpile_pipelines.stage import Context, Outcome, Stage, all_processes
 from finpile_pipelines.token_streams import Range, StreamPart, read_part, tokens_before, write_stream
 
 #: Columns of the documents that are encoded.
-_COLUMNS = ("id", "text", "timestamp", "split")
+_COLUMNS = ("id", "text", "timestamp", "split", SUB_SOURCE.name)
 _SENT = ("digest", "id", "ids", "file", "row")
 _MIXTURE_COLUMNS = (*_COLUMNS, "num_copies")
 
@@ -203,14 +203,12 @@ def encode_task(
     classes: Sequence[DocumentClass] | None = None,
     *,
     file: int = 0,
-    has_sub_sources: bool = False,
     without: frozenset[str] = frozenset(),
 ) -> Iterator[tuple[PartitionedTables, list[dict[str, Any]]]]:
     """Encodes one documents shard, about 16 MiB at a time: its documents' ids by partition of their stream.
 
-    `classes` are those of a mixture; `file` is the number of the shard; with `has_sub_sources` documents have the
-    column `sub_source`; documents of the ids `without` are left out. With the last table come the counts of the whole
-    shard.
+    `classes` are those of a mixture; `file` is the number of the shard; documents of the ids `without` are left out.
+    With the last table come the counts of the whole shard.
     """
     tokenizer = _open_tokenizer(layout.root, checksum)
     origin, row = shard.path.replace("/", "-"), row_of(shard.path)
@@ -218,7 +216,6 @@ def encode_task(
     sizes, lost = [], Losses()
     num_rows = 0
     columns = _COLUMNS if mixed is None else _MIXTURE_COLUMNS
-    columns = (*columns, SUB_SOURCE.name) if has_sub_sources else columns
     for number, table in enumerate(shard.parts(columns, size_bytes=SHARD_BYTES)):
         numbers = pa.array(np.arange(num_rows, num_rows + table.num_rows, dtype=np.int32))
         num_rows += table.num_rows
@@ -284,8 +281,7 @@ def _run_pipeline(
     The steps are pickled for the workers: they have parts of the context, never itself.
     """
     engine, layout, folder = context.engine, context.layout, context.folder
-    sequence_length, has_sub_sources = context.config.tokens.sequence_length, context.config.has_sub_sources
-    checksum = tokenizer_checksum(layout)
+    sequence_length, checksum = context.config.tokens.sequence_length, tokenizer_checksum(layout)
     tokenizer = _open_tokenizer(layout.root, checksum)
     vocab_size, eot_id = tokenizer.vocab_size, tokenizer.eot_id
     per_shard = max(1, SHARD_TOKENS // sequence_length)
@@ -342,16 +338,7 @@ def _run_pipeline(
     def encode(task: _EncodeTask) -> Iterator[tuple[PartitionedTables, list[dict[str, Any]]]]:
         shard, number, classes = task
         of_mixture = None if classes is None else [DocumentClass.from_json(entry) for entry in classes]
-        return encode_task(
-            shard,
-            layout,
-            checksum,
-            streams,
-            of_mixture,
-            file=number,
-            has_sub_sources=has_sub_sources,
-            without=without,
-        )
+        return encode_task(shard, layout, checksum, streams, of_mixture, file=number, without=without)
 
     def construct(pipeline: graph.Pipeline) -> None:
         sizes = [file["text_bytes"] for file in files]

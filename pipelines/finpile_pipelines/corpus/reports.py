@@ -5,7 +5,7 @@ Documents are counted with their tokens. In a build without tokens this stage co
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ from finpile.output.layout import row_of
 from finpile.output.published_files import PublishedFile
 from finpile.report.from_manifest import report_files, write_from_manifest
 from finpile.storage.sizes import SHARD_BYTES
-from finpile.tokens.counts import counted_columns, document_sizes, sum_sizes
+from finpile.tokens.counts import COUNTED_COLUMNS, document_sizes, sum_sizes
 from finpile_pipelines import graph
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_progress
@@ -42,20 +42,19 @@ def _statistics(context: Context) -> list[dict[str, Any]]:
     """The counts of each published file of documents, without tokens."""
     file = context.folder.file("statistics.json")
     files = [PublishedFile.of_counts(context.layout.root, counts) for counts in context.documents]
-    columns = counted_columns(context.config.has_sub_sources)
 
     def construct(pipeline: graph.Pipeline) -> None:
         tasks = Tasks(files, sizes=[counts["text_bytes"] for counts in context.documents], note="count")
-        _ = pipeline | tasks | "Count" >> graph.Map(_count, columns) | Gather(file)
+        _ = pipeline | tasks | "Count" >> graph.Map(_count) | Gather(file)
 
     context.engine.run("reports", construct)
     counted = sorted(storage.read_json(file), key=lambda counts: str(counts["path"]))
     return [{name: value for name, value in counts.items() if name != "path"} for counts in counted]
 
 
-def _count(file: PublishedFile, columns: Sequence[str]) -> dict[str, Any]:
+def _count(file: PublishedFile) -> dict[str, Any]:
     def sizes() -> Iterator[pa.Table]:
-        for table in file.parts(columns, size_bytes=SHARD_BYTES):
+        for table in file.parts(COUNTED_COLUMNS, size_bytes=SHARD_BYTES):
             report_progress(table.num_rows, table["text"].nbytes)
             yield document_sizes(table, None)
 
