@@ -249,8 +249,7 @@ def _exchange(step: Exchange, parts: list[Part]) -> tuple[list[Part], pa.Table]:
 
 def _resolve(step: Groups, parts: list[Part]) -> pa.Table:
     """Returns the removals of all groups."""
-    if step.documents is not None:
-        parts = [replace(part, documents=step.documents(part.documents)) for part in parts]
+    parts = list(map(step.prepared, parts))
     pairs = step.pairs(pa.concat_tables([step.sends.empty_table(), *map(step.keys, parts)])).rows
     named = clusters.components(pairs)
     members = with_group(pa.concat_tables(part.documents for part in parts), NUMBER, named)

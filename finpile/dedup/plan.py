@@ -21,7 +21,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -197,6 +197,10 @@ class Groups:
     reads: tuple[str, ...] = ("text", NUMBER)
     shards_of_unit: int = 1
     """Shards whose keys share a partition."""
+
+    def prepared(self, part: Part) -> Part:
+        """The part with its documents as they are read."""
+        return part if self.documents is None else replace(part, documents=self.documents(part.documents))
 
 
 @dataclass(frozen=True, slots=True)

@@ -308,9 +308,7 @@ class _GroupSteps:
 
     def _part(self, name: int, tables: Received) -> Part | None:
         part = self.steps.part(name, tables, self.step.reads)
-        if part is None or self.step.documents is None:
-            return part
-        return replace(part, documents=self.step.documents(part.documents))
+        return None if part is None else self.step.prepared(part)
 
 
 def _join(known: _Tables, label: str, work: Callable[[int, Received], Any], output: Any) -> beam.PCollection[Any]:

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from finpile import storage
 from finpile.dedup.near import clusters
-from finpile.dedup.plan import Answer, Counted, Groups, Part
+from finpile.dedup.plan import Answer, Counted, Groups
 from finpile.output.work_folder import WorkFolder
 from finpile_pipelines import graph
 from finpile_pipelines.dedup.removals import WriteRemovals, removal_table
@@ -208,7 +208,7 @@ class _KeysOfShards:
         """The keys of a shard's documents, and the place of each document."""
         keys, rows = [self.step.sends.empty_table()], [PLACE_SCHEMA.empty_table()]
         for part in self.round.documents.pieces(ref, self.step.reads, reports=True):
-            part = with_documents(self.step, part)
+            part = self.step.prepared(part)
             keys.append(self.step.keys(part))
             rows.append(part.documents.select(PLACE_SCHEMA.names).cast(PLACE_SCHEMA))
         return pa.concat_tables(keys), pa.concat_tables(rows)
@@ -228,12 +228,7 @@ class _MembersOfShards:
         rows, groups = members["row"].to_numpy(), members["group"].to_numpy()
         tables = []
         for part in replace(self.round.documents, rows={ref.index: rows}).pieces(ref, self.step.reads):
-            table = with_documents(self.step, part).documents
+            table = self.step.prepared(part).documents
             of_rows = groups[np.searchsorted(rows, table["row"].to_numpy())]
             tables.append(table.append_column("group", pa.array(of_rows)))
         return pa.concat_tables(tables)
-
-
-def with_documents(step: Groups, part: Part) -> Part:
-    """The part with the documents that the step compares."""
-    return part if step.documents is None else replace(part, documents=step.documents(part.documents))
