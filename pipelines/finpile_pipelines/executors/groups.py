@@ -101,12 +101,11 @@ class GroupsOverShards:
 
     def _pair(self, pipeline: graph.Pipeline, work: float, after: After | None) -> graph.PCollection[Passed]:
         """Writes the places of documents by shard, and pairs by range of numbers; the summary is the pairs' number."""
-        keys_of, pairs_of = _KeysOfShards(self.round.of_workers, self.step), self.step.pairs
-        partitions = self._partitions
+        of_round, step, pairs_of, partitions = self.round.of_workers, self.step, self.step.pairs, self._partitions
         places, pairs = self._folder / "places", self._folder / "pairs"
 
         def send(ref: ShardRef) -> PartitionedTables:
-            keys, rows = keys_of(ref)
+            keys, rows = _keys_of(of_round, step, ref)
             write_partition(places, ref.index, rows)
             ranges = by_range(keys["key"].to_numpy(), partitions)
             return PartitionedTables(f"{ref.index:06d}", split_by_partition(keys, ranges))
@@ -152,10 +151,10 @@ class GroupsOverShards:
     def _resolve(self, pipeline: graph.Pipeline, work: float, after: After) -> graph.PCollection[Passed]:
         """Collects the texts of each group, resolves it, and writes the removals by shard."""
         partitions, members, stage = self._partitions, self._members.of_workers, self.round.stage
-        resolve_groups, members_of = self.step.resolve, _MembersOfShards(self.round.of_workers, self.step)
+        of_round, step, resolve_groups = self.round.of_workers, self.step, self.step.resolve
 
         def send(ref: ShardRef) -> PartitionedTables:
-            table = members_of(ref, members.members(ref.index))
+            table = _members_of(of_round, step, ref, members.members(ref.index))
             parts = split_by_partition(table, table["group"].to_numpy() % partitions) if table else {}
             return PartitionedTables(f"{ref.index:06d}", parts)
 
@@ -197,38 +196,24 @@ class GroupsOverShards:
         return ExchangeByPartition(transport, scratch, label, share / number, schema=schema, partitions=number)
 
 
-@dataclass(frozen=True, slots=True)
-class _KeysOfShards:
-    """It is pickled for the workers."""
-
-    round: OneRound
-    step: Groups
-
-    def __call__(self, ref: ShardRef) -> tuple[pa.Table, pa.Table]:
-        """The keys of a shard's documents, and the place of each document."""
-        keys, rows = [self.step.sends.empty_table()], [PLACE_SCHEMA.empty_table()]
-        for part in self.round.documents.pieces(ref, self.step.reads, reports=True):
-            part = self.step.prepared(part)
-            keys.append(self.step.keys(part))
-            rows.append(part.documents.select(PLACE_SCHEMA.names).cast(PLACE_SCHEMA))
-        return pa.concat_tables(keys), pa.concat_tables(rows)
+def _keys_of(one: OneRound, step: Groups, ref: ShardRef) -> tuple[pa.Table, pa.Table]:
+    """The keys of a shard's documents, and the place of each document."""
+    keys, rows = [step.sends.empty_table()], [PLACE_SCHEMA.empty_table()]
+    for part in one.documents.pieces(ref, step.reads, reports=True):
+        part = step.prepared(part)
+        keys.append(step.keys(part))
+        rows.append(part.documents.select(PLACE_SCHEMA.names).cast(PLACE_SCHEMA))
+    return pa.concat_tables(keys), pa.concat_tables(rows)
 
 
-@dataclass(frozen=True, slots=True)
-class _MembersOfShards:
-    """It is pickled for the workers."""
-
-    round: OneRound
-    step: Groups
-
-    def __call__(self, ref: ShardRef, members: pa.Table) -> pa.Table | None:
-        """The shard's documents that are in a group, given `members` by row; None if there are none."""
-        if members.num_rows == 0:
-            return None
-        rows, groups = members["row"].to_numpy(), members["group"].to_numpy()
-        tables = []
-        for part in replace(self.round.documents, rows={ref.index: rows}).pieces(ref, self.step.reads):
-            table = self.step.prepared(part).documents
-            of_rows = groups[np.searchsorted(rows, table["row"].to_numpy())]
-            tables.append(table.append_column("group", pa.array(of_rows)))
-        return pa.concat_tables(tables)
+def _members_of(one: OneRound, step: Groups, ref: ShardRef, members: pa.Table) -> pa.Table | None:
+    """The shard's documents that are in a group, given `members` by row; None if there are none."""
+    if members.num_rows == 0:
+        return None
+    rows, groups = members["row"].to_numpy(), members["group"].to_numpy()
+    tables = []
+    for part in replace(one.documents, rows={ref.index: rows}).pieces(ref, step.reads):
+        table = step.prepared(part).documents
+        of_rows = groups[np.searchsorted(rows, table["row"].to_numpy())]
+        tables.append(table.append_column("group", pa.array(of_rows)))
+    return pa.concat_tables(tables)
