@@ -19,16 +19,13 @@ def delta_command(out: str, as_json: bool) -> None:
     the files of the tables are copies.
     """
     from finpile import delta
-    from finpile.errors import ConfigError
     from finpile.output.layout import Layout
-    from finpile.output.lock import hold
+    from finpile.output.lock import hold_to_write
     from finpile.output.manifest import load_manifest
 
     console, layout = Console(as_json), Layout(out)
     load_manifest(layout)
-    with hold(layout, "delta") as is_writable:
-        if not is_writable:
-            raise ConfigError(f"{out} cannot be written")
+    with hold_to_write(layout, "delta", f"{out} cannot be written"):
         versions = delta.make(layout)
     tables = [f"{out.rstrip('/')}/delta/{table.name}" for table in delta.TABLES]
     for table in tables:

@@ -252,7 +252,7 @@ def _run(way: _Way) -> Iterator[_Run]:
     from finpile.fetch.client import Client, check_contact
     from finpile.fetch.fetched import open_manifest
     from finpile.output.layout import Layout
-    from finpile.output.lock import hold
+    from finpile.output.lock import hold_to_write
 
     if "://" in way.output:
         raise ConfigError(
@@ -262,8 +262,6 @@ def _run(way: _Way) -> Iterator[_Run]:
     if way.contact is not None:
         agent = f"{check_contact(way.contact)} {agent}"
     client = Client(agent, way.rate, num_connections=way.connections)
-    with hold(Layout(way.output), "fetch") as is_writable:
-        if not is_writable:
-            raise ConfigError(f"-o {way.output}: the folder cannot be written: name another one")
-        with open_manifest(Path(way.output)) as manifest:
-            yield _Run(way, client, Path(way.output), manifest)
+    refusal = f"-o {way.output}: the folder cannot be written: name another one"
+    with hold_to_write(Layout(way.output), "fetch", refusal), open_manifest(Path(way.output)) as manifest:
+        yield _Run(way, client, Path(way.output), manifest)

@@ -59,6 +59,15 @@ def hold(layout: Layout, what: str) -> Iterator[bool]:
         os.close(lock)
 
 
+@contextmanager
+def hold_to_write(layout: Layout, what: str, refusal: str) -> Iterator[None]:
+    """As `hold`. Raises: ConfigError, with the text `refusal` if the folder is not writable."""
+    with hold(layout, what) as is_writable:
+        if not is_writable:
+            raise ConfigError(refusal)
+        yield
+
+
 def _locked(path: Path) -> int | None:
     """The descriptor of the locked file; None if another process holds the lock."""
     while True:

@@ -15,7 +15,7 @@ from finpile.errors import ConfigError
 from finpile.output import stage_record
 from finpile.output.build_state import BuildState, write_state
 from finpile.output.layout import Layout
-from finpile.output.lock import hold
+from finpile.output.lock import hold_to_write
 from finpile.output.manifest import CHECKSUM, counts_by_stage, load_manifest, write_manifest
 from finpile.output.stage_record import StageRecord
 from finpile.plugins import stages
@@ -206,11 +206,8 @@ def rewrite(
     changed the corpus since the manifest was read.
     """
     state = BuildState.of_config(manifest["config"], is_whole=False)
-    with hold(layout, "report") as is_writable:
-        if not is_writable:
-            raise ConfigError(
-                f"{layout.root}: the folder is read-only: copy it to a writable disk to write its reports"
-            )
+    refusal = f"{layout.root}: the folder is read-only: copy it to a writable disk to write its reports"
+    with hold_to_write(layout, "report", refusal):
         if load_manifest(layout)[CHECKSUM] != manifest[CHECKSUM]:
             raise ConfigError(f"{layout.root}: the corpus has changed meanwhile: run the same command again")
         write_state(layout, state)

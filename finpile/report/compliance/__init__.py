@@ -23,9 +23,8 @@ import pyarrow as pa
 
 from finpile import storage
 from finpile.counts.stages import label_of
-from finpile.errors import ConfigError
 from finpile.output.layout import COMPLIANCE, Layout
-from finpile.output.lock import hold
+from finpile.output.lock import hold_to_write
 from finpile.output.manifest import counts_by_stage
 from finpile.output.published_files import Advance, PublishedFiles
 from finpile.output.takedowns import read_takedowns
@@ -71,9 +70,8 @@ def write_papers(
     rows = {"/".join(label) for label in entries_of(manifest["config"])}
     stated.check(rows, removals_of(read_takedowns(layout, manifest)))
     given = Given(manifest=manifest["checksum"], suffixes=suffixes_version(), stated=stated, runs=tuple(runs))
-    with hold(layout, "report") as is_writable:
-        if not is_writable:
-            raise ConfigError(f"{layout.root}: the folder is read-only: copy it to a writable disk to write its papers")
+    refusal = f"{layout.root}: the folder is read-only: copy it to a writable disk to write its papers"
+    with hold_to_write(layout, "report", refusal):
         storage.remove_tree(layout.compliance)
         written = []
         for path, content in papers_of(layout, manifest, given, advance):

@@ -21,7 +21,7 @@ import pyarrow as pa
 from finpile import delta, storage
 from finpile.errors import ConfigError, IntegrityError
 from finpile.output.layout import CARD_FILES, INPUTS_PART, Layout, added_part, earlier_place
-from finpile.output.lock import hold
+from finpile.output.lock import hold_to_write
 from finpile.output.manifest import CERTIFICATE, CHECKSUM, SNAPSHOT, load_manifest, write_manifest
 from finpile.output.snapshots import COPIES_SCHEMA, number_of, read_copies, sorted_copies
 from finpile.output.stage_record import FileRecord, StageRecord, file_record, fingerprint
@@ -43,9 +43,7 @@ def hold_base(layout: Layout, what: str, check: Callable[[Mapping[str, Any]], No
     finished build.
     """
     load_manifest(layout)
-    with hold(layout, what) as is_writable:
-        if not is_writable:
-            raise ConfigError(f"{layout.root} cannot be written")
+    with hold_to_write(layout, what, f"{layout.root} cannot be written"):
         finish(layout, number_of(load_manifest(layout)) + 1)
         manifest = load_manifest(layout)
         if certificate := manifest.get(CERTIFICATE):

@@ -26,10 +26,9 @@ import pyarrow.compute as pc
 
 from finpile import delta, storage
 from finpile.documents.document import CLEAN_SCHEMA
-from finpile.errors import ConfigError
 from finpile.output import stage_record
 from finpile.output.layout import CARD_FILES, FACTS, VERSIONED, VERSIONS, Layout, earlier_place
-from finpile.output.lock import hold
+from finpile.output.lock import hold_to_write
 from finpile.output.manifest import load_manifest, recorded_files, write_manifest
 from finpile.output.published_files import PublishedFile, PublishedFiles
 from finpile.output.snapshots import BUILD, load_snapshot, number_of, numbers
@@ -84,9 +83,7 @@ def vacuum(out: str, engine: Engine, *, keep: int = 1, dry_run: bool = False) ->
     load_manifest(layout)
     if dry_run:
         return _plan(layout, keep)
-    with hold(layout, "vacuum") as is_writable, owned(layout, engine, is_writable=is_writable) as engine:
-        if not is_writable:
-            raise ConfigError(f"{out} cannot be written")
+    with hold_to_write(layout, "vacuum", f"{out} cannot be written"), owned(layout, engine) as engine:
         finish(layout, number_of(load_manifest(layout)) + 1)
         found = _plan(layout, keep)
         if not numbers(layout):
