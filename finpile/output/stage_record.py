@@ -100,6 +100,12 @@ def file_record(root: str, path: str, num_rows: int | None = None) -> FileRecord
     return FileRecord(path=path, size_bytes=size, checksum=checksum, num_rows=num_rows, footer=footer)
 
 
+def file_records(root: str, folder: str) -> tuple[FileRecord, ...]:
+    """Measures all files of the folder `root/folder`."""
+    names = storage.list_files(storage.join(root, folder))
+    return tuple(file_record(root, f"{folder}/{name}") for name in names)
+
+
 def run_name(mark: str) -> str:
     """The name of the folder of the files of a run with this fingerprint, in that of the stage's records."""
     return fingerprint(mark)[:_RUN_CHARS]

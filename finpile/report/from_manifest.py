@@ -17,7 +17,7 @@ from finpile.output.build_state import BuildState, write_state
 from finpile.output.layout import Layout
 from finpile.output.lock import hold_to_write
 from finpile.output.manifest import CHECKSUM, counts_by_stage, load_manifest, write_manifest
-from finpile.output.stage_record import StageRecord
+from finpile.output.stage_record import StageRecord, file_records
 from finpile.plugins import stages
 from finpile.report.dataset_card import write_card
 from finpile.report.dates import date_statistics
@@ -214,16 +214,10 @@ def rewrite(
         storage.remove_tree(layout.reports)
         files = write_from_manifest(layout, manifest, comparison, quality)
         records = [StageRecord.from_json(stage) for stage in manifest["stages"]]
-        record = replace(next(record for record in records if record.stage == "reports"), files=report_files(layout))
+        measured = file_records(layout.root, "reports")
+        record = replace(next(record for record in records if record.stage == "reports"), files=measured)
         stage_record.save_stage(layout.work("reports"), record)
         listed = [record.to_json() if stage["stage"] == "reports" else stage for stage in manifest["stages"]]
         write_manifest(layout.manifest, write_card(layout, {**manifest, "stages": listed}))
         write_state(layout, replace(state, is_whole=True))
     return files
-
-
-def report_files(layout: Layout) -> tuple[stage_record.FileRecord, ...]:
-    """The files of `reports/`, for the stage record."""
-    return tuple(
-        stage_record.file_record(layout.root, f"reports/{name}") for name in storage.list_files(layout.reports)
-    )

@@ -6,9 +6,8 @@ from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any
 
-from finpile import storage
 from finpile.config import CorpusConfig
-from finpile.output.stage_record import file_record
+from finpile.output.stage_record import file_records
 from finpile.plugins.tokenizer import TOKENIZERS
 from finpile.tokens.tokenizer_files import tokenizer_checksum
 from finpile.tokens.tokenizers.given import GivenTokenizer
@@ -46,5 +45,4 @@ def run(context: Context) -> Outcome:
     counts = {name: record[name] for name in ("kind", "vocab_size", "end_of_document", "eot_id", "pattern")}
     counts["library"] = f"{kind.library} {version(kind.library)}" if kind.library else "finpile"
     counts["checksum"] = tokenizer_checksum(layout)
-    names = storage.list_files(layout.tokenizer)
-    return Outcome(counts=counts, files=[file_record(layout.root, f"tokenizer/{name}") for name in names])
+    return Outcome(counts=counts, files=file_records(layout.root, "tokenizer"))

@@ -14,7 +14,8 @@ from finpile import storage
 from finpile.config import to_dict
 from finpile.output.layout import row_of
 from finpile.output.published_files import PublishedFile
-from finpile.report.from_manifest import report_files, write_from_manifest
+from finpile.output.stage_record import file_records
+from finpile.report.from_manifest import write_from_manifest
 from finpile.storage.sizes import SHARD_BYTES
 from finpile.tokens.counts import COUNTED_COLUMNS, document_sizes, sum_sizes
 from finpile_pipelines import graph
@@ -35,7 +36,7 @@ def run(context: Context) -> Outcome:
     counts = {} if "tokens" in context.records else {"statistics": _statistics(context)}
     stages.append({"stage": "reports", "counts": counts})
     write_from_manifest(context.layout, {"name": config.name, "config": to_dict(config), "stages": stages})
-    return Outcome(counts=counts, files=report_files(context.layout))
+    return Outcome(counts=counts, files=file_records(context.layout.root, "reports"))
 
 
 def _statistics(context: Context) -> list[dict[str, Any]]:

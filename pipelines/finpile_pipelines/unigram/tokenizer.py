@@ -22,7 +22,7 @@ from finpile.config import CorpusConfig, TokenizerConfig, to_dict
 from finpile.errors import RunError
 from finpile.output.layout import MERGED_MODEL, Layout, row_of
 from finpile.output.published_files import PublishedFile
-from finpile.output.stage_record import file_record
+from finpile.output.stage_record import file_records
 from finpile.tokens.tokenizer_files import FILES, TRAINING_FILE, save_tokenizer, tokenizer_checksum
 from finpile_pipelines import given_tokenizer
 from finpile_pipelines.stage import Context, Outcome, Stage, all_processes
@@ -80,8 +80,7 @@ def run(context: Context) -> Outcome:
     write_training(training, layout.tokenizer)
     about = training.about
     counts = {**about, "chunks": len(about["chunks"]), "checksum": tokenizer_checksum(layout)}
-    names = storage.list_files(layout.tokenizer)
-    return Outcome(counts=counts, files=[file_record(layout.root, f"tokenizer/{name}") for name in names])
+    return Outcome(counts=counts, files=file_records(layout.root, "tokenizer"))
 
 
 def training_kernels(config: CorpusConfig) -> Sequence[str]:
