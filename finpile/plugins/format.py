@@ -47,6 +47,8 @@ class Format:
     sections: Callable[[str, Mapping[str, Any]], Sequence[Section]] | None = None
     """Sections of a cleaned text that can be documents of their own (`clean: {items: documents}`):
     `sections(text, meta)`, ascending and without overlap, in time linear in the text."""
+    has_licenses: bool = False
+    """Whether its records may have licences of their own that are no field of `fields`."""
     has_license_files: bool = False
     """Whether a document of an archive has the licence of the nearest `LICENSE` or `COPYING` above it."""
     is_multistream: bool = False

@@ -105,6 +105,7 @@ def _refuse_machines_text(text: str) -> None:
 FORMAT = Format(
     name="code",
     read=read,
+    has_licenses=True,
     has_license_files=True,
     meta={
         "language": "the programming language, by the name of the file",

@@ -170,6 +170,7 @@ def _thread(posts: list[_Post], locator: str, _: bytes) -> Converted:
 FORMAT = Format(
     name="stackexchange",
     kind="public",
+    has_licenses=True,
     read=read,
     meta={
         "question": "the number of the question",
