@@ -16,7 +16,7 @@ from finpile.explorer.facts import fact_bounds
 from finpile.explorer.papers import papers
 from finpile.explorer.scan import Names, scan_documents, scan_removals
 from finpile.explorer.site import plain
-from finpile.output.layout import INPUTS_PART, Layout
+from finpile.output.layout import Layout
 from finpile.output.manifest import load_manifest
 from finpile.output.published_files import Advance, PublishedFiles
 from finpile.output.snapshots import number_of, read_copies
@@ -105,8 +105,6 @@ def _input_bytes(files: PublishedFiles, names: Names) -> list[dict[str, Any]]:
 
     Of a build without accounts, as that of `finpile dedup`, none.
     """
-    if INPUTS_PART not in files:
-        return []
     counted = (
         {
             "source": names.source(row["dataset"], row["source"]),
@@ -115,7 +113,8 @@ def _input_bytes(files: PublishedFiles, names: Names) -> list[dict[str, Any]]:
             **{name: row[name] for name in _SUMS},
             "stored_bytes": row["stored_bytes"] if row["archive"] is None else 0,  # else they are of the archive
         }
-        for row in files[INPUTS_PART].table().to_pylist()
+        for file in files.below("inputs")
+        for row in file.table().to_pylist()
     )
     return add_counts(counted, ["source"])
 

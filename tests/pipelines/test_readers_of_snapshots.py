@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
 import yaml
 from finpile_pipelines.build import build
 from finpile_pipelines.runner.engine import Engine
@@ -17,6 +19,7 @@ from finpile_pipelines.snapshots.vacuum import vacuum
 
 from finpile import open_documents, open_ledger
 from finpile.config import load_config
+from finpile.explorer.corpus import Corpus, summarise
 from finpile.output.layout import Layout
 from finpile.output.snapshots import load_snapshot, numbers
 from finpile.output.takedowns import Wanted
@@ -90,3 +93,14 @@ def test_readers_of_the_folders_see_the_current_snapshot(tmp_path: Path) -> None
                 assert named(open_ledger(str(out), number).to_table().to_pylist(), _LEDGER) == seen[number]["removed"]
     assert len({repr(sorted(one["documents"])) for one in seen}) == len(seen)
     assert not (out / "versions").exists()
+
+
+def test_the_explorer_counts_the_inputs_of_all_snapshots(snapshots_build: Path) -> None:
+    corpus = Corpus.open(str(snapshots_build / "out"))
+    summary, _ = summarise(corpus, *2 * [lambda rows: pa.repeat(True, rows.num_rows)])
+    accounts = [pq.read_table(path) for path in (snapshots_build / "out" / "inputs").iterdir()]
+    assert len(accounts) > 1
+    for key in ("decompressed_bytes", "record_bytes"):
+        expected = sum(sum(table[key].to_pylist()) for table in accounts)
+        assert sum(row[key] for row in summary["inputs"]) == expected
+    assert sum(row["files"] for row in summary["inputs"]) == sum(table.num_rows for table in accounts)
