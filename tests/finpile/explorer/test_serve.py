@@ -7,15 +7,20 @@ import json
 import shutil
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+import yaml
+from finpile_pipelines.build import build
+from finpile_pipelines.runner.engine import Engine
 
 from benchmarks.common.browser import Browser
 from finpile import open_documents, open_ledger
-from finpile.explorer import write_index
+from finpile.config import load_config
+from finpile.explorer import write_explorer, write_index
 from finpile.explorer.serve import PAGE, address_of, make_server
 
 
@@ -31,7 +36,14 @@ def indexed(sample_build: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
 @pytest.fixture(scope="module")
 def served(indexed: Path) -> Iterator[str]:
     """The address of the pages of the sample."""
-    server = make_server(str(indexed), 0)
+    with serving(indexed) as address:
+        yield address
+
+
+@contextmanager
+def serving(out: Path) -> Iterator[str]:
+    """The address of the pages of a build."""
+    server = make_server(str(out), 0)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     yield address_of(server)
@@ -154,6 +166,35 @@ def check_texts(browser: Browser, out: Path, address: str, every: int) -> int:
 
 def test_texts_are_those_of_the_files(browser: Browser, indexed: Path, served: str) -> None:
     assert check_texts(browser, indexed, served, 1) > 300
+
+
+def built(folder: Path, *texts: str) -> Path:
+    """A build of texts, of which mail addresses are masked, with an index."""
+    (folder / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    source = {"name": "A", "dataset": "D", "format": "jsonl", "paths": "a.jsonl", "clean": {"filters": ["pii"]}}
+    (folder / "c.yaml").write_text(yaml.safe_dump({"name": "c", "sources": [source], "tokenizer": None}))
+    build(load_config(folder / "c.yaml"), str(folder / "out"), Engine())
+    write_index(str(folder / "out"))
+    return folder / "out"
+
+
+def test_document_with_many_cuts_has_all_of_them(browser: Browser, tmp_path: Path) -> None:
+    out = built(tmp_path, "".join(f"Write to desk{number}@north.example before noon.\n" for number in range(1100)))
+    with serving(out) as address:
+        assert check_texts(browser, out, address, 1) == 1
+
+
+def test_build_without_removals_has_all_views(browser: Browser, tmp_path: Path) -> None:
+    out = built(tmp_path, "Oil rose on Monday.", "Gas fell on Tuesday.")
+    write_explorer(str(out))
+    with serving(out) as address:
+        for page in (address, (out / "explorer" / "index.html").as_uri()):
+            for view in ("flow", "removals", "documents", "papers"):
+                browser.open_blank()
+                browser.open(f"{page}#/{view}")
+                browser.wait(f"document.querySelector('main')?.dataset.view === '{view}'")
+            browser.open(f"{page}#/removals")
+            browser.wait("document.querySelector('.list-status')?.innerText === '0 rows listed'")
 
 
 def test_views_show_all_rows(browser: Browser, indexed: Path, served: str) -> None:

@@ -35,8 +35,8 @@ export function run(name) {
   });
 }
 
-/** The rows of columns, as objects. */
-export function* rowsOf(columns) {
+/** The rows of columns, as objects; none of a table that a build does not have. */
+export function* rowsOf(columns = {}) {
   const names = Object.keys(columns);
   const size = names.length ? columns[names[0]].length : 0;
   for (let at = 0; at < size; at += 1) {
@@ -82,4 +82,4 @@ export function meant(summary, filters, toMonth) {
 export const chartTables = async (summary, meaning, kind) => (meaning.hasDates ? (await load("months"))[kind] : summary[kind]);
 
 /** The rows of such a table that the dates leave. */
-export const chartRows = (table, meaning) => [...rowsOf(table || {})].filter((row) => row.month === undefined || meaning.hasMonth(row.month));
+export const chartRows = (table, meaning) => [...rowsOf(table)].filter((row) => row.month === undefined || meaning.hasMonth(row.month));

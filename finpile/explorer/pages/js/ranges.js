@@ -231,18 +231,21 @@ class RangeStore {
     return this.files.get(number);
   }
 
-  /** The entries of the index whose id begins with some digits, at most `most`. */
-  async entries(prefix, most) {
+  /** The entries of the index whose id begins with some digits, up to `most` of the kinds that `counts`. */
+  async entries(prefix, most, counts = () => true) {
     this.firsts ??= checked(await fetch("data/ids.json"), "data/ids.json").then((response) => response.json());
     const firsts = await this.firsts;
     let at = firsts.findIndex((first) => first.slice(0, prefix.length) >= prefix);
     at = Math.max(0, (at < 0 ? firsts.length : at) - 1);
     const found = [];
-    for (; at < firsts.length && firsts[at].slice(0, prefix.length) <= prefix && found.length < most; at += 1) {
+    let left = most;
+    for (; at < firsts.length && firsts[at].slice(0, prefix.length) <= prefix && left; at += 1) {
       const { id, kind, row } = await this.ids.group(at);
-      for (let each = 0; each < id.length && found.length < most; each += 1) {
+      for (let each = 0; each < id.length && left; each += 1) {
         const name = hex(id[each]);
-        if (name.startsWith(prefix)) found.push({ id: name, kind: kind[each], row: row[each] });
+        if (!name.startsWith(prefix)) continue;
+        found.push({ id: name, kind: kind[each], row: row[each] });
+        if (counts(kind[each])) left -= 1;
       }
     }
     return found;
@@ -255,12 +258,13 @@ class RangeStore {
   rowsOf(id) {
     this.found ??= new Kept(32);
     return this.found.get(id, async () => {
-      const entries = await this.entries(id, MOST_COPIES);
+      const isCopy = (kind) => kind > REMOVAL; // last; without one of its removals, a text cannot be restored
+      const entries = await this.entries(id, MOST_COPIES, isCopy);
       const rows = (kind, table) => Promise.all(entries.filter((entry) => kind(entry.kind)).map((entry) => table.row(entry.row)));
       const [documents, removals, copies] = await Promise.all([
         rows((kind) => kind === DOCUMENT, this.documents),
         rows((kind) => kind === REMOVAL, this.removals),
-        rows((kind) => kind > REMOVAL, this.removals),
+        rows(isCopy, this.removals),
       ]);
       return { document: documents[0] || null, removals, copies };
     });
