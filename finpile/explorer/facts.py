@@ -20,7 +20,7 @@ SCORE_BINS = 50
 #: Bins of values below a bound, of equal width; and those of values above it, per doubling.
 BELOW_BINS, ABOVE_BINS = 20, 4
 
-_NUMBER = r"[0-9.]+(?:e[-+]?[0-9]+)?"
+_NUMBER = r"[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?"
 #: `49 words < 50`, `en 0.512 < 0.65`: what `Rejection.outside` and filters with labels write.
 _MEASURED = rf"^(?:\S+ )?(?P<value>{_NUMBER})(?: [^<>]*)? (?P<side>[<>]) (?P<bound>{_NUMBER})$"
 

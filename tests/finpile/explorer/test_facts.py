@@ -203,7 +203,7 @@ def test_values_are_read_from_details_as_filters_write_them() -> None:
                 min(19, math.floor(20 * ratio)) if below else math.floor(4 * math.log2(max(1, ratio))),
             )
         )
-    rest = ["de 0.98", "round 1", None, "0.2 hashes per word > 0", "at character 7"]
+    rest = ["de 0.98", "round 1", None, "0.2 hashes per word > 0", "at character 7", "clause 1.2.3 > 5", ". < 3"]
     size = len(details) + len(rest)
     table = measured(
         pa.table({"reason": [0] * size, "source": [0] * size, "day": [0] * size, "detail": details + rest})

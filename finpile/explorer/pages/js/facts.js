@@ -3,7 +3,7 @@
 
 export const SCORE_BINS = 50;
 const [BELOW_BINS, ABOVE_BINS] = [20, 4];
-const MEASURED = /^(?:\S+ )?([0-9.]+(?:e[-+]?[0-9]+)?)(?: [^<>]*)? ([<>]) ([0-9.]+(?:e[-+]?[0-9]+)?)$/;
+const MEASURED = /^(?:\S+ )?([0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?)(?: [^<>]*)? ([<>]) ([0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?)$/;
 
 /** The bin of a score from 0 to 1. */
 export const scoreBin = (score) => Math.min(SCORE_BINS - 1, Math.trunc(SCORE_BINS * score));
