@@ -239,6 +239,19 @@ def test_markup_in_texts_names_and_addresses_is_inert(browser: Browser, explored
         assert browser.run("document.querySelectorAll('a[href^=\"javascript\" i]').length") == 0
 
 
+def test_tables_of_a_snapshot_are_called_those_of_its_build(browser: Browser, explored: Path, tmp_path: Path) -> None:
+    note = "The tables are those of the build, not of snapshot 2."
+    shutil.copytree(explored / "explorer", tmp_path / "explorer")
+    summary = read_data(tmp_path, "summary")
+    for number in (0, 2):
+        data = data_script("summary", {**summary, "snapshot": number})
+        (tmp_path / "explorer" / "data" / "summary.js").write_bytes(data)
+        browser.open_blank()
+        browser.open((tmp_path / "explorer" / "index.html").as_uri() + "#/papers")
+        browser.wait("document.querySelector('main').dataset.view === 'papers'")
+        assert browser.texts("main .note") == [note] * bool(number)
+
+
 def test_curves_of_runs_are_those_of_their_logs(browser: Browser, copy_of_sample: Path, tmp_path: Path) -> None:
     run = tmp_path / "run-1"
     run.mkdir()

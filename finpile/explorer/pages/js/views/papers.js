@@ -6,10 +6,11 @@ export const papers = {
   name: "papers",
   title: "Papers",
   render(main, context) {
-    const { papers: found, name, checksum } = context.summary;
+    const { papers: found, name, checksum, snapshot } = context.summary;
     fill(main,
       titled("h2", "Papers", "What belongs to this build: tables, settings, versions."),
       found.warnings.map((warning) => h("p", { class: "warning", role: "note" }, warning)),
+      snapshot && found.tables.length ? h("p", { class: "note" }, `The tables are those of the build, not of snapshot ${snapshot}.`) : null,
       found.tables.map(reportTable),
       h("section", {}, h("h3", {}, "Settings that differ from the default"), settings(found.settings.filter((row) => !row.default)),
         h("details", {}, h("summary", {}, `${count(found.settings.filter((row) => row.default).length)} settings with their default`), settings(found.settings.filter((row) => row.default)))),
