@@ -169,9 +169,7 @@ def report_command(
     if numbers(layout):
         _report_growth(console, layout)
         return
-    manifest = load_manifest(layout)
-    if manifest["config"]["tokenizer"] is not None:
-        manifest = load_manifest(layout, through="tokens")
+    manifest = load_manifest(layout, through="reports")
     if damage := find_damage(layout, manifest, ("documents", "facts", "removed", "tokenizer", "tokens")):
         raise IntegrityError(f"{out}: {'; '.join(damage[:_MOST_DAMAGES])}: no report was written; {remedy(layout)}")
     from finpile.report.from_manifest import rewrite

@@ -132,10 +132,9 @@ def test_checks_pass_and_histories_are_printed(run: Run, made: Path) -> None:
 
 
 def test_reports_want_a_whole_build(run: Run, made: Path) -> None:
-    for command in (("report",), ("trace", "--sequence", 0)):
-        assert (
-            run(command[0], made / "out", *command[1:]).refusal().endswith("of `finpile dedup`, which makes no tokens")
-        )
+    for command, missing in ((("report",), "reports"), (("trace", "--sequence", 0), "tokens")):
+        message = run(command[0], made / "out", *command[1:]).refusal()
+        assert message.endswith(f"of `finpile dedup`, which makes no {missing}")
     remedy = f"(of `finpile dedup`: --order time), and run `finpile dedup DOCS -o {made}/out` again"
     assert run("as-of", made / "out", "2021-03-05", "-o", made / "past").refusal().endswith(remedy)
 

@@ -100,6 +100,14 @@ def test_other_commands_do_without_tokens(command: list[str], plain: Path, tmp_p
         assert [check for check in verify(str(tmp_path / "out")) if not check.ok] == []
 
 
+def test_reports_of_a_build_that_ended_before_them_are_refused(plain: Path, tmp_path: Path) -> None:
+    config, out = load_config(plain / "corpus.yaml"), tmp_path / "out"
+    build(config, str(out), Engine(num_workers=1), until="split")
+    result = CliRunner().invoke(finpile, ["report", str(out)])
+    assert "was built without the stage reports: run `finpile build` for it" in str(result.exception) + result.output
+    assert [check for check in verify(str(out)) if not check.ok] == []
+
+
 def test_a_tokenizer_is_added_later(plain: Path, small_build: Path, tmp_path: Path) -> None:
     shutil.copytree(plain, tmp_path, dirs_exist_ok=True)
     shutil.copyfile(small_build / "corpus.yaml", tmp_path / "corpus.yaml")
