@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from finpile.errors import ConfigError, InputError, IntegrityError
+from finpile.errors import ConfigError, InputError, IntegrityError, command_line
 from finpile.output.layout import Layout
 from finpile_cli.compare import open_named, quality_option, total_of_option
 from finpile_cli.console import Console, json_option
@@ -69,8 +69,12 @@ def _steps_of_certificates(out: str, run: str) -> Check:
     from finpile.verify import Check
     from finpile_cli.language_models import name_of_run, steps_of_removals
 
-    layout = Layout(out)
-    runs = load_given(storage.join(layout.root, STATED)).runs
+    layout, title = Layout(out), f"steps of certificates = those of {run}"
+    stated = storage.join(layout.root, STATED)
+    if not storage.is_file(stated):
+        again = command_line("report", out, "--compliance", "--run", run)
+        return Check(title, False, f"there are no certificates: `{again}` writes them")
+    runs = load_given(stated).runs
     named = {one.snapshot: one.steps for one in runs if one.run == name_of_run(run)}
     seen = {one.snapshot: one.steps for one in steps_of_removals(layout, run)}
     wrong = [
@@ -78,7 +82,7 @@ def _steps_of_certificates(out: str, run: str) -> Check:
         for number in sorted(named.keys() | seen.keys())
         if named.get(number) != seen.get(number)
     ]
-    return Check.of(f"steps of certificates = those of {run}", wrong, f"{len(seen)} removals")
+    return Check.of(title, wrong, f"{len(seen)} removals")
 
 
 @click.command()

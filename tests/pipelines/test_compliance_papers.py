@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
@@ -176,6 +177,16 @@ def test_certificates_have_the_sequences_and_steps_that_had_the_documents(grown:
     stated.write_text(stated.read_text().replace("steps:\n  - 1", "steps:\n  - 2"))
     done = CliRunner().invoke(finpile, check)
     assert done.exit_code == 1 and "FAILED  steps of certificates" in done.output
+
+
+def test_steps_without_certificates_are_a_failed_check_beside_the_others(grown: Path, tmp_path: Path) -> None:
+    out = shutil.copytree(grown / "out", tmp_path / "out", ignore=shutil.ignore_patterns("compliance"))
+    done = CliRunner().invoke(finpile, ["verify", str(out), "--run", str(grown / "run")])
+    assert done.exit_code == 1
+    assert [line for line in done.output.splitlines() if line.startswith("FAILED")] == [
+        f"FAILED  steps of certificates = those of {grown / 'run'}: there are no certificates: "
+        f"`finpile report {out} --compliance --run {grown / 'run'}` writes them"
+    ]
 
 
 def test_a_corpus_as_of_a_day_has_papers(grown: Path, tmp_path: Path) -> None:
