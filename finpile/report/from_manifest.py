@@ -57,9 +57,9 @@ def write_from_manifest(
 
     `quality` are further tables, of tokenizers.
 
-    Uses `name`, `config` and `stages` up to `tokens` of the manifest, of a build without tokens what `reports` counts,
-    and no values that differ between two builds of the same input (times, memory, workers, packages): the same input
-    gives the same reports. Returns the files.
+    Uses `name`, `config`, `finpile` (this version if the manifest is not written yet) and `stages` up to `tokens` of
+    the manifest, of a build without tokens what `reports` counts, and no values that differ between two builds of the
+    same input (times, memory, workers, packages): the same input gives the same reports. Returns the files.
     """
     config = manifest["config"]
     counts = counts_by_stage(manifest)
@@ -86,7 +86,7 @@ def write_from_manifest(
         evaluation=[EvalSetFacts(**counted) for counted in counts["contamination"].get("sets", ())],
         warnings=tuple(build_warnings(manifest)),
         charts=tuple(config["reports"]["charts"]),
-        details=_details(counts),
+        details=_details(counts, manifest.get("finpile", __version__)),
     )
     private = tuple(config["reports"]["private"])
     cleaned, published = counts["clean"]["sources"], counts["split"]["documents"]
@@ -165,7 +165,7 @@ def near_facts(near: NearConfig, counts: Mapping[str, Any]) -> NearFacts:
     )
 
 
-def _details(counts: Mapping[str, Mapping[str, Any]]) -> tuple[tuple[str, str], ...]:
+def _details(counts: Mapping[str, Mapping[str, Any]], finpile: str) -> tuple[tuple[str, str], ...]:
     ingested = counts["ingest"]["sources"]
     num_files, input_bytes = (sum(row[name] for row in ingested) for name in ("files", "input_bytes"))
     made = []
@@ -176,7 +176,7 @@ def _details(counts: Mapping[str, Mapping[str, Any]]) -> tuple[tuple[str, str], 
             ("Training sequences", f"{tokens['sequences']:,}; {tokens['tokens_left_over']:,} tokens left over"),
             ("Tokenizer", training["checksum"]),
         ]
-    return (("Input", f"{num_files:,} files of {input_bytes:,} bytes"), *made, ("FinPile", __version__))
+    return (("Input", f"{num_files:,} files of {input_bytes:,} bytes"), *made, ("FinPile", finpile))
 
 
 def _vocabulary(training: Mapping[str, Any]) -> str:

@@ -329,6 +329,13 @@ def test_edited_tokenizer_is_found(copy_of_sample: Path, change: Callable[[Path]
 # --- reports ---------------------------------------------------------------------------------------------------------
 
 
+def test_reports_of_another_version_are_those_of_its_manifest(
+    copy_of_sample: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("finpile.report.from_manifest.__version__", "99.0")
+    assert broken(copy_of_sample) == set()
+
+
 @pytest.mark.parametrize("name", ["table1.csv", "index.html", "statistics.json"])
 def test_edited_report_is_found(copy_of_sample: Path, name: str) -> None:
     path = copy_of_sample / "reports" / name
