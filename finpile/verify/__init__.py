@@ -65,8 +65,17 @@ GROUPS: tuple[_Group, ...] = (
     attributes.checks,
     delta.checks,
 )
-#: Errors that reading a damaged file can raise.
-_UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, pa.ArrowException, FinpileError, TokenizerError)
+#: Errors that reading a damaged file can raise, or a missing one that no manifest lists.
+_UNREADABLE = (
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    FileNotFoundError,
+    pa.ArrowException,
+    FinpileError,
+    TokenizerError,
+)
 
 
 def verify(out: str, advance: Advance = lambda size_bytes: None, *, groups: Iterable[_Group] = GROUPS) -> list[Check]:

@@ -213,6 +213,19 @@ def test_edited_metadata_is_found(copy_of_sample: Path, name: str) -> None:
     assert FILE_COUNTS in broken(copy_of_sample)
 
 
+@pytest.mark.parametrize("name", ["tokenizer/training.json", "tokens/index/split=train/part-00000-of-00001.parquet"])
+def test_file_that_is_absent_on_disk_and_in_the_manifest_is_found(copy_of_sample: Path, name: str) -> None:
+    (copy_of_sample / name).unlink()
+
+    def change(stages: dict[str, Row]) -> None:
+        files = stages[name.split("/", 1)[0]]["files"]
+        files.remove(next(file for file in files if file["path"] == name))
+
+    edit_manifest(copy_of_sample, change)
+    (found,) = [check for check in verify(str(copy_of_sample)) if not check.ok]
+    assert "FileNotFoundError" in found.detail
+
+
 # --- tokens ----------------------------------------------------------------------------------------------------------
 
 Ids = np.ndarray[Any, Any]
