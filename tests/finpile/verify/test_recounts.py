@@ -323,6 +323,7 @@ TOKENIZER_EDITS: dict[str, Callable[[Path], object]] = {
     "bytes trained on": lambda folder: edit_json(folder / "training.json", lambda found: found.update(trained_bytes=1)),
     "its class": lambda folder: edit_json(folder / "tokenizer_config.json", lambda found: found.update(eos_token="x")),
     "a row of vocabulary.parquet": lambda folder: rewrite_parquet(folder / "vocabulary.parquet", "log_prob", -1.0),
+    "the models of a piece": lambda folder: rewrite_parquet(folder / "vocabulary.parquet", "num_models", 7),
     "a row of merged.parquet": lambda folder: rewrite_parquet(folder / "merged.parquet", "log_prob", -0.5),
 }
 
