@@ -95,12 +95,14 @@ class _Audit:
         ]
 
     def _read_spans(self, table: pa.Table) -> None:
-        """Keeps the spans of the ledger, and the kept document that each row names."""
+        """Keeps the spans of the ledger, and the kept document that each row names; checks the ids of its rows."""
         for row in table.to_pylist():
             self._claim(row)
         self._texts.add_spans(table)
 
     def _claim(self, row: Mapping[str, Any]) -> None:
+        if row["id"] != document_id(row["source"], row["locator"]):
+            self._wrong_ids.append(row["id"])
         if row["duplicate_of"] is not None:
             self._num_copies += 1
             copy = _Copy(row["id"], row["stage"], row["start"] is None, row["duplicate_offset"], row["removed_text"])
