@@ -220,8 +220,8 @@ def compare(store: TokenStore, meta: TokenMeta, expected: Expected, stream: Stre
     digest, last = 0, b""
     most = expected.mixture.most_copies if meta.sources and expected.mixture else 1
     wrong: list[str] = []
-    index = expected.index(store)
-    for ids, source, document in _documents(_blocks(store, stream, index, advance), meta):
+    index, divided = expected.index(store), _Divided(meta.eot_id)
+    for ids, source, document in _documents(divided.watch(_blocks(store, stream, index, advance)), meta):
         digest = (digest + ids_digest(ids, source, document)) % MODULUS
         current = expected.digest_of(document)
         later = [place for place in (position(current, copy) for copy in range(most)) if place >= last]
@@ -231,6 +231,8 @@ def compare(store: TokenStore, meta: TokenMeta, expected: Expected, stream: Stre
     if store.num_tokens < len(store) * store.sequence_length:
         padding = store[len(store) - 1][store.length_of(len(store) - 1) :]
         wrong += ["the padding is not the token that ends a document"] * bool((padding != meta.eot_id).any())
+    if divided.is_any:
+        wrong.append("the runs of sources do not begin and end with documents")
     if digest != stream.digest:
         wrong.append("the sequences are not those of the documents and the tokenizer, in the places of the index")
     return wrong + index.wrong
@@ -264,6 +266,29 @@ def _blocks(store: TokenStore, stream: Stream, index: Index, advance: Advance) -
     index.end(None if tail is None else int(tail.documents.sources[0]))
     if tail is not None:
         yield _Block(tail.ids, tail.sources if store.meta.sources else None, tail.documents)
+
+
+class _Divided:
+    """Whether a run of sources begins within a document, so that its end alone does not tell the source of a token."""
+
+    def __init__(self, eot_id: int) -> None:
+        self._eot_id = eot_id
+        self._last = (eot_id, -1)
+        self.is_any = False
+
+    def watch(self, blocks: Iterator[_Block]) -> Iterator[_Block]:
+        """Yields the blocks of a stream unchanged."""
+        for block in blocks:
+            if block.sources is not None and len(block.ids):
+                self._add(block.ids, block.sources)
+            yield block
+
+    def _add(self, ids: _Ids, runs: Runs) -> None:
+        (before, source), ends = self._last, np.cumsum(runs.lengths)
+        starts = ends[:-1][np.diff(runs.sources) != 0]
+        is_new = source not in (-1, int(runs.sources[0])) and before != self._eot_id
+        self.is_any |= is_new or bool((ids[starts - 1] != self._eot_id).any())
+        self._last = int(ids[-1]), int(runs.sources[-1])
 
 
 def _documents(blocks: Iterator[_Block], meta: TokenMeta) -> Iterator[tuple[_Ids, int, int]]:

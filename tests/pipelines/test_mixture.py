@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from datetime import date
@@ -30,7 +31,8 @@ from finpile.config import load_config
 from finpile.config.mixture import Row, from_setting, weight_of_row
 from finpile.errors import RunError
 from finpile.output.layout import Layout
-from finpile.tokens.store import TokenStore
+from finpile.tokens.pack import Runs
+from finpile.tokens.store import TokenStore, write_token_shard
 from finpile.tokens.tokenizer_files import load_tokenizer
 from finpile.verify import verify
 from finpile.verify.output import Output
@@ -279,6 +281,22 @@ def test_verify_finds_copies_that_are_not_those_of_the_weights(corpus: Path) -> 
         stages[-2]["counts"] = {**counts, "mixture": [entry, *counts["mixture"][1:]]}
         found = checks(Output(Layout(str(out)), {**manifest, "stages": stages}))
         assert [check for check in found if check.name.startswith("mixture") and not check.ok]
+
+
+def test_verify_finds_tokens_that_are_given_to_another_source(corpus: Path, tmp_path: Path) -> None:
+    """The last token of a document tells its source; here, tokens at the end of one are given to the next source."""
+    out, manifest = built(corpus, MIXTURES["whole epochs"])
+    copied = shutil.copytree(out, tmp_path / "out", ignore=shutil.ignore_patterns(".work"))
+    (path,) = (copied / "tokens" / "split=train").iterdir()
+    store = TokenStore.open(str(path.parent))
+    (runs,) = store.shard_runs()
+    ends, lengths = np.cumsum(runs.lengths), runs.lengths.copy()
+    at = next(at for at, end in enumerate(ends) if end % LENGTH and lengths[at + 1] > 2)
+    lengths[at : at + 2] += 1, -1
+    facts = {name: getattr(store.meta, name) for name in ("vocab_size", "eot_id", "tokenizer", "sources")}
+    write_token_shard(str(path), store.batch(range(len(store))), **facts, runs=Runs(runs.sources, lengths))
+    wrong = [check for check in checks(Output(Layout(str(copied)), manifest)) if not check.ok]
+    assert [check.detail for check in wrong] == ["the runs of sources do not begin and end with documents"]
 
 
 def test_share_of_a_row_without_tokens_is_an_error(corpus: Path) -> None:
