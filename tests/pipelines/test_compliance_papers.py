@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from click.testing import CliRunner
 from finpile_cli.main import finpile
 from finpile_pipelines.as_of import as_of
@@ -177,6 +178,20 @@ def test_certificates_have_the_sequences_and_steps_that_had_the_documents(grown:
     stated.write_text(stated.read_text().replace("steps:\n  - 1", "steps:\n  - 2"))
     done = CliRunner().invoke(finpile, check)
     assert done.exit_code == 1 and "FAILED  steps of certificates" in done.output
+
+
+def test_days_that_there_are_not_are_no_days_of_crawls(tmp_path: Path) -> None:
+    days = ("2021-02-30", "2021-03-04T05:06:07Z", "0000-01-01", "2021-03-02")
+    lines = [{"text": f"Page {at} of a crawl.", "crawl_date": day} for at, day in enumerate(days)]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    source = {"name": "Web", "dataset": "C", "format": "jsonl", "paths": "a.jsonl", "kind": "crawled"}
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump({"name": "c", "sources": [source], "tokenizer": None}))
+    build(load_config(tmp_path / "c.yaml"), str(tmp_path / "out"), Engine())
+    summary = papers(tmp_path / "out")["summary.json"]
+    answers = [one for section in summary["sections"] for one in section["answers"]]
+    assert {one["value"] for one in answers if one["key"] == "first_crawl"} == {"2021-03-02"}
+    assert {one["value"] for one in answers if one["key"] == "last_crawl"} == {"2021-03-04"}
+    assert failed(tmp_path / "out") == []
 
 
 def test_steps_without_certificates_are_a_failed_check_beside_the_others(grown: Path, tmp_path: Path) -> None:

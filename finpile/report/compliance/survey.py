@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
 
@@ -17,7 +18,7 @@ from finpile.report.compliance.domains import hosts_of, registered_domain
 Label = tuple[str, str]
 
 _COLUMNS = ("id", "text", "timestamp", "url", "license", "meta")
-#: The key of `meta` that only the format `warc` writes; a quote in another value is escaped.
+#: The key of `meta` that the format `warc` writes, and records of others may have; a quote in another value is escaped.
 _CRAWL_DATE = r'"crawl_date": ?"(?P<day>\d{4}-\d{2}-\d{2})'
 #: The licence of each document: `compliance/licenses/dataset=D/source=S/SPLIT-*.parquet`.
 LICENSE_SCHEMA = pa.schema(
@@ -90,8 +91,11 @@ class Survey:
         found.dated.add(first and first.date(), last and last.date())
         if not is_crawled:
             return
-        days = pc.min_max(pc.struct_field(pc.extract_regex(table["meta"], _CRAWL_DATE), "day")).as_py().values()
-        found.crawled.add(*(day and date.fromisoformat(day) for day in days))
+        days = pc.struct_field(pc.extract_regex(table["meta"], _CRAWL_DATE), "day")
+        for text in pc.unique(days).drop_null().to_pylist():
+            with suppress(ValueError):  # such as 2021-02-30
+                day = date.fromisoformat(text)
+                found.crawled.add(day, day)
         hosts = hosts_of(table["url"])
         found.without_host += hosts.null_count
         sums = pa.table({"host": hosts, "size": sizes}).group_by("host").aggregate([("size", "sum"), ([], "count_all")])
