@@ -218,7 +218,12 @@ def test_papers_after_a_vacuum_have_certificates_without_what_is_gone(items: Ite
     build(write_files(tmp_path / "files", items, **CHANGES), str(out), Engine(), until="split")
     for number in (2, 5):
         remove(str(out), Wanted(ids=ids_of(out, {number})), "they asked", Engine())
+    papers(out)
     vacuum(str(out), Engine(), keep=1)
+    (check,) = failed(out)
+    assert check.detail.startswith(
+        "`finpile vacuum` deleted snapshot 1, of which takedown-000001 has more than is left"
+    )
     found = papers(out)
     assert answer(found["takedown-000001.json"], "manifest") == "not in this folder"
     assert answer(found["takedown-000002.json"], "published") == 1

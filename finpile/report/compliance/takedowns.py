@@ -23,6 +23,9 @@ from finpile.report.compliance.paper import Answer, Paper, Section, Value, count
 from finpile.report.figures import Cell, count, name
 from finpile.report.table import Column, Row, Table
 
+#: What a certificate says instead of what had the documents, if `finpile vacuum` deleted the manifest of its snapshot.
+DROPPED = "not in this folder"
+
 
 def certificates(facts: PaperFacts) -> Iterator[tuple[int, Paper]]:
     """One for each snapshot that took documents down, with its number."""
@@ -87,7 +90,7 @@ def _documents(rows: list[dict[str, Any]]) -> Table:
 
 
 def _dropped(number: int) -> Section:
-    answer = counted("manifest", f"Manifest of snapshot {number}", "not in this folder")
+    answer = counted("manifest", f"Manifest of snapshot {number}", DROPPED)
     return Section(title="What had them", parts=(answer,))
 
 
