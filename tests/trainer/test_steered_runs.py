@@ -33,6 +33,7 @@ from hypothesis import strategies as st
 from finpile.config import to_dict
 from finpile.errors import ConfigError, InputError, RunError
 from finpile.output.layout import Layout, heldout_tokens
+from finpile.tokens.pack import Runs
 from finpile.tokens.store import TokenStore, write_token_shard
 
 VOCAB_SIZE, LENGTH = 40, 16
@@ -163,6 +164,25 @@ def test_best_is_the_model_of_the_lowest_held_out_loss_and_last_that_of_the_chec
         assert torch.equal(tensor, last.model[name])
     with pytest.raises(InputError, match="no retained model of step 3"):
         load_model(worse.out, 3)
+
+
+def test_shards_of_a_mixture_have_a_held_out_loss(settings: TrainConfig) -> None:
+    """Training shards of a mixture name the sources of their tokens, held-out shards do not."""
+    store = TokenStore.open(settings.tokens)
+    folder = str(Path(settings.out).with_name("mixed") / "tokens" / "split=train")
+    write_token_shard(
+        f"{folder}/a.arrow",
+        store.batch(range(len(store))),
+        vocab_size=VOCAB_SIZE,
+        eot_id=39,
+        tokenizer="ab",
+        sources=[("FinPile", "News")],
+        runs=Runs(np.array([0]), np.array([store.num_tokens])),
+    )
+    mixed = elsewhere(settings, "run of mixture", tokens=folder)
+    train(settings)
+    train(mixed)
+    assert read_heldout(mixed.out) == read_heldout(settings.out) != []
 
 
 def test_shards_of_another_build_are_refused(settings: TrainConfig, tmp_path: Path) -> None:

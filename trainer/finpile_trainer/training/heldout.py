@@ -9,7 +9,7 @@ training. Padding at the end of a source is not scored.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -73,6 +73,7 @@ class HeldoutSet:
         if not folders or not all("source=" in path for path in folders):
             raise InputError(f"{folder}: expected held-out token shards by source: OUT/tokens/split=heldout of a build")
         stores = {}
+        training = replace(training, sources=())  # shards of one source do not name it
         for path in folders:
             store = TokenStore.open(storage.join(folder, path))
             if store.meta != training:
