@@ -179,7 +179,8 @@ class TokenStore:
 
         `read` returns the bytes of a shard, from which ids are read; by default, local files are mapped.
 
-        Raises: InputError if the folder does not exist, has no shard, or has shards with different metadata.
+        Raises: InputError if the folder does not exist, has no shard, or has shards of two splits or with different
+            metadata.
         """
         urls = [storage.join(folder, path) for path in storage.list_files(folder) if path.endswith(SHARD_SUFFIX)]
         if not urls:
@@ -188,6 +189,10 @@ class TokenStore:
                 f"{folder}: {state}; expected the token shards of a build, such as OUT/tokens/split=train (with "
                 "`tokenizer: none` there are none)"
             )
+        below = (part for url in urls for part in url.removeprefix(folder).split("/"))
+        splits = sorted({part for part in below if part.startswith("split=")})
+        if len(splits) > 1:
+            raise InputError(f"{folder}: has shards of {' and '.join(splits)}: name the folder of one split")
         headers = [_read_header(url) for url in urls]
         first = headers[0][0]
         for url, (meta, _, _) in zip(urls, headers, strict=True):

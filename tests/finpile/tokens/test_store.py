@@ -149,6 +149,16 @@ def test_absent_empty_foreign_and_mixed_folders_are_named(tmp_path: Path) -> Non
         TokenStore.open(str(tmp_path / "foreign"))
 
 
+def test_shards_of_two_splits_are_not_one_store(tmp_path: Path) -> None:
+    write(tmp_path / "split=heldout/dataset=D/source=A", sequences(4), [])
+    write(tmp_path / "split=heldout/dataset=D/source=B", sequences(2), [])
+    assert len(TokenStore.open(str(tmp_path))) == 6
+    write(tmp_path / "split=train", sequences(3), [])
+    with pytest.raises(InputError, match="has shards of split=heldout and split=train: name the folder of one split"):
+        TokenStore.open(str(tmp_path))
+    assert len(TokenStore.open(str(tmp_path / "split=train"))) == 3
+
+
 def test_ids_outside_the_vocabulary_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="0 to 999"):
         write(tmp_path, np.array([[1, 1000]]), [])
