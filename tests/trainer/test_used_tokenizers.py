@@ -60,6 +60,13 @@ def test_a_run_is_scored_with_the_tokenizer_of_its_shards(name: str, tmp_path: P
     assert model.num_tokens(PLAIN[0]) == len(tokenizer.encode(PLAIN)[0])
 
 
+def test_tokens_of_unknown_text_are_counted(tmp_path: Path) -> None:
+    saved = load_model(run_of(tmp_path, "wordpiece"), None)
+    scorer = Scorer.of_run(saved, load_tokenizer(f"{tmp_path}/out", saved.meta))
+    known, unknown = scorer.score_each(pa.array([PLAIN[0], "Rates \u20ac rose \u20ac."], pa.large_string()))
+    assert (known.num_unknown, unknown.num_unknown) == (0, 2)
+
+
 def test_the_ids_of_another_tokenizer_are_refused(tmp_path: Path) -> None:
     run = run_of(tmp_path, "bpe")
     other = GivenTokenizer.of_config(TokenizerConfig(use=str(tmp_path / "given")), "/")

@@ -150,8 +150,14 @@ class Scorer:
     def of_run(cls, saved: HasModel, tokenizer: Tokenizer, window: int | None = None) -> Scorer:
         """The model of a run, on the CPU; `window` is by default a training sequence."""
         meta = saved.meta
-        window = meta.sequence_length if window is None else window
-        return cls(restore_model(saved), tokenizer, eot_id=meta.eot_id, window=window, num_ids=meta.vocab_size)
+        return cls(
+            restore_model(saved),
+            tokenizer,
+            eot_id=meta.eot_id,
+            window=meta.sequence_length if window is None else window,
+            num_ids=meta.vocab_size,
+            unknown_id=getattr(tokenizer, "unknown_id", None),
+        )
 
     def score(self, texts: pa.Array) -> Score:
         """The sums over a column of texts."""
