@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ from finpile.output.layout import Layout
 from finpile.tokens.store import write_token_shard
 from finpile.tokens.tokenizer_files import tokenizer_checksum
 from finpile.tokens.tokenizers.given import GivenTokenizer
-from tests.support.other_tokenizers import TEXTS, WRITERS
+from tests.support.other_tokenizers import TEXTS, WRITERS, write_bpe
 
 #: Texts whose characters the tokenizers know.
 PLAIN = ["Rates rose.", "Yields fell by 12.5%.", "shares of the bank"]
@@ -79,9 +80,24 @@ def test_the_ids_of_another_tokenizer_are_refused(tmp_path: Path) -> None:
         load_tokenizer(f"{tmp_path}/out", load_model(run, None).meta)
 
 
-def test_transformers_encodes_as_the_build_does(tmp_path: Path) -> None:
+def write_bpe_with_start(folder: Path, texts: Sequence[str]) -> Path:
+    """Byte-level BPE that transformers encodes with a token before each text, as that of Llama 3."""
+    from tokenizers import Tokenizer, processors
+
+    made = Tokenizer.from_file(str(write_bpe(folder, texts)))
+    made.add_special_tokens(["<start>"])
+    made.post_processor = processors.TemplateProcessing(
+        single="<start> $A", special_tokens=[("<start>", made.token_to_id("<start>"))]
+    )
+    made.save(str(folder / "tokenizer.json"))
+    return folder / "tokenizer.json"
+
+
+@pytest.mark.parametrize("name", ["bpe", "bpe_with_start"])
+def test_transformers_encodes_as_the_build_does(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     transformers = pytest.importorskip("transformers")
-    run = run_of(tmp_path, "bpe")
+    monkeypatch.setitem(WRITERS, "bpe_with_start", write_bpe_with_start)
+    run = run_of(tmp_path, name)
     result = CliRunner().invoke(export_command, [run, "-o", f"{tmp_path}/hf"], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     theirs, meta = transformers.AutoTokenizer.from_pretrained(tmp_path / "hf"), load_model(run, None).meta

@@ -73,8 +73,8 @@ class HuggingFaceTokenizer(LibraryTokenizer):
         return (shown.replace(SPACE_MARK, " ") if SPACE_MARK in shown else self.decode_texts([[token_id]])[0]).encode()
 
     def to_json(self) -> bytes:
-        """The content of `tokenizer.json`."""
-        return str(self._tokenizer.to_str(pretty=True)).encode()
+        """The content of a `tokenizer.json` that gives a text the ids of `encode`, without start and end tokens."""
+        return str(self._untrimmed.to_str(pretty=True)).encode()
 
     def library_spans(self, text: str) -> I64:
         encoded = self._untrimmed.encode(text, add_special_tokens=False)
@@ -82,7 +82,7 @@ class HuggingFaceTokenizer(LibraryTokenizer):
 
     @cached_property
     def _untrimmed(self) -> Any:
-        """The tokenizer without its post-processor, which takes white space from the offsets."""
+        """The tokenizer without its post-processor, which adds start and end tokens and trims offsets."""
         from tokenizers import Tokenizer
 
         found = Tokenizer.from_str(json.dumps({**self.settings, "post_processor": None}))
