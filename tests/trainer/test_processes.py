@@ -165,6 +165,13 @@ def test_two_processes_train_as_one_and_either_continues_the_other(training_file
     assert_close(from_two, one)
 
 
+@pytest.mark.slow
+def test_two_processes_take_the_largest_seed(training_file: Path) -> None:
+    file, _ = moved(training_file, "seeded", f"seed: {2**63 - 1}\n")
+    done = torchrun(file, 2, "--until-step", "1")
+    assert done.returncode == 0, done.stderr
+
+
 #: Trains, then fails if a thread of the process group is left.
 NO_THREAD_IS_LEFT = """
 import sys

@@ -184,7 +184,7 @@ class Trainer:
         labels_BT = ids_BT.masked_fill(self.data.padding(self.step, rank, world_size), -100)
         num_predicted = self.processes.sum({"tokens": _num_predicted(labels_BT)}, self.device)["tokens"]
         if world_size > 1:  # a state of each process would tie checkpoints to their number
-            torch.manual_seed((self.config.seed * 1_000_003 + self.step) * 1_000_003 + rank)
+            torch.manual_seed(((self.config.seed * 1_000_003 + self.step) * 1_000_003 + rank) % (1 << 64))
         total = 0.0
         self.model.train()
         size = self.config.micro_batch_size or len(ids_BT)
