@@ -65,15 +65,15 @@ def list_files(paths: Iterable[str | Path]) -> list[tuple[str, Label]]:
 
 
 def iter_file(
-    file: str, label: Label, source_field: str | None = None, text_field: str = TEXT
+    file: str, label: Label, source_field: str | None = None, text_field: str = TEXT, split: str = TRAIN
 ) -> Iterator[tuple[str, str, pa.Array]]:
-    """The texts of one of the files of `list_files`, as `iter_texts` yields them.
+    """The texts of one of the files of `list_files`, as `iter_texts` yields them; of a build, those of a split.
 
     With `source_field`, the source is the value of this field of the record (dots select keys), whatever the file.
 
     Raises: InputError for a record without the field.
     """
-    yield from _batches(_records(file, _Fields(label, source_field, text_field)))
+    yield from _batches(_records(file, _Fields(label, source_field, text_field, split)))
 
 
 def _limited(
@@ -113,6 +113,10 @@ class _Fields:
     source: str | None = None
     """The field with the source of each record."""
     text: str = TEXT
+    """The field with the text of each record."""
+    split: str = TRAIN
+    """Of a documents shard of a build, the rows that are read; of other files with a column `split`, those of training.
+    """
 
     def label_of(self, record: dict[str, Any], where: str) -> Label:
         if self.source is None:
@@ -141,14 +145,13 @@ def _prefixes(field: str) -> list[str]:
 
 
 def _records(file: str, fields: _Fields) -> Iterator[tuple[Label, str]]:
-    if _one_source(file):
-        fields = replace(fields, text=TEXT)
+    fields = replace(fields, text=TEXT) if _one_source(file) else replace(fields, split=TRAIN)
     return _READERS[suffix_of(file)](file, fields)
 
 
 def _read_parquet(file: str, fields: _Fields) -> Iterator[tuple[Label, str]]:
     for number, row in enumerate(whole.parquet_rows(file, file, lambda names: fields.columns(names, file))):
-        if row.get("split", TRAIN) == TRAIN:  # tables are about training documents
+        if row.get("split", fields.split) == fields.split:
             where, text = f"{file}, row {number}", fields.text_of(row)
             if not isinstance(text, str | None):
                 raise InputError(f"{where}: has no string under the key `{fields.text}` (--text-field names it)")

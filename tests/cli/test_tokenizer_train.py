@@ -154,6 +154,9 @@ def test_held_out_documents_of_a_build_are_those_after_its_date(run: Run, copied
     bits = -tokenizer.log_likelihood(pa.array(texts)).sum() / math.log(2)
     assert total["bits_per_byte"] == pytest.approx(bits / num_bytes, rel=1e-12)
     assert "Held out" in run(*command, "--heldout", copied / "docs.txt").out
+    news = sample_build / "documents" / "dataset=FinPile" / "source=News"
+    (row,) = run(*command, "--heldout", news, "--json").json()["held_out"]
+    assert (row["source"], row["documents"]) == ("News", kept["FinPile", "News"])
 
 
 def test_preset_is_the_paper_and_options_override_it() -> None:

@@ -70,6 +70,8 @@ class DocumentFile:
     domain_field: str | None = None
     """The field of the records with the domain of each."""
     text_field: str = documents.TEXT
+    split: str = TRAIN
+    """Of a documents shard of a build: see `BuildFile`."""
 
     @property
     def url(self) -> str:
@@ -78,7 +80,8 @@ class DocumentFile:
 
     def texts(self) -> Iterator[tuple[Label, pa.Array]]:
         """The file's texts as large_string arrays, and the domain of each array."""
-        for dataset, source, texts in documents.iter_file(self.path, self.label, self.domain_field, self.text_field):
+        found = documents.iter_file(self.path, self.label, self.domain_field, self.text_field, self.split)
+        for dataset, source, texts in found:
             yield (dataset, source), texts
 
 
@@ -226,7 +229,8 @@ def _files_of(entry: str, split: str, domain_field: str | None, text_field: str)
     layout = Layout(entry)
     if any(name.startswith("dataset=") and name.endswith(".parquet") for name in _listed(layout.documents)):
         return [BuildFile(file, split) for file in document_files(layout)]
-    return [DocumentFile(path, label, domain_field, text_field) for path, label in documents.list_files([entry])]
+    found = documents.list_files([entry])
+    return [DocumentFile(path, label, domain_field, text_field, split) for path, label in found]
 
 
 def _listed(folder: str) -> list[str]:
