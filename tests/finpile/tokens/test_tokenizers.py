@@ -129,7 +129,7 @@ def test_every_token_is_at_its_bytes(opened: tuple[str, Path, Tokenizer]) -> Non
         [ids] = tokenizer.encode([text])
         assert len(spans) == len(ids)
         assert (spans[:, 0] <= spans[:, 1]).all() and (spans >= 0).all() and (spans <= len(data)).all()
-        assert (np.diff(spans[:, 0]) >= 0).all(), "tokens are in the order of their bytes"
+        assert (np.diff(spans, axis=0) >= 0).all(), "tokens are in the order of their bytes"
         for token_id, (begin, end) in zip(ids, spans.tolist(), strict=True):
             piece, num_tokens = tokenizer.pieces[token_id], num_tokens + 1
             if data[begin:end] == piece or (tokenizer.token_sizes is None and data[begin:end] == piece.strip()):
@@ -155,6 +155,16 @@ def test_tokens_within_a_character_are_at_their_own_bytes(place: Callable[[str],
         inside = [(span, piece) for span, piece in zip(spans, pieces, strict=True) if span[0] > emoji]
         assert len(inside) > 3
         assert all(data[begin:end] == piece for (begin, end), piece in inside)
+
+
+def test_spaces_that_a_library_adds_have_no_bytes(place: Callable[[str], Path]) -> None:
+    """Before a text and, with GPT-NeoX's rules, after an added token such as one of two spaces."""
+    tokenizer = open_tokenizer(place("normalising_bpe"))
+    text = "日 \u3000  日"
+    pieces = [tokenizer.pieces[token_id] for token_id in tokenizer.encode([text])[0]]
+    spans = tokenizer.spans(text).tolist()
+    assert [span for span, piece in zip(spans, pieces, strict=True) if piece == b" "] == [[0, 0], [3, 4], [9, 9]]
+    assert b"".join(text.encode()[begin:end] for begin, end in spans) == text.encode()
 
 
 def test_exact_spans_keep_what_they_cannot_place() -> None:

@@ -78,7 +78,14 @@ class HuggingFaceTokenizer(LibraryTokenizer):
 
     def library_spans(self, text: str) -> I64:
         encoded = self._untrimmed.encode(text, add_special_tokens=False)
-        return bytes_of_characters(text, np.array(encoded.offsets, np.int64))
+        spans = bytes_of_characters(text, np.array(encoded.offsets, np.int64))
+        # The library gives a space that it puts before a text, or after an added token, the character that follows.
+        begins = spans[1:, 0] == spans[:-1, 0]
+        begins[1:] &= spans[:-2, 1] <= spans[1:-1, 0]  # other spaces are made of a character, as of a ligature
+        for at in np.flatnonzero(begins).tolist():
+            if self.pieces[encoded.ids[at]].isspace():
+                spans[at, 1] = spans[at, 0]
+        return spans
 
     @cached_property
     def _untrimmed(self) -> Any:
