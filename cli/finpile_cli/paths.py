@@ -45,7 +45,7 @@ class Output(PathOrUrl):
         """Raises: ConfigError if a folder on the way there is a file, cannot be written, or is that of a build."""
         path = super().convert(value, param, ctx)
         check_writable(path, is_folder=self._is_folder)
-        _check_not_in_build(path, _absolute(path))
+        check_not_in_build(path)
         return path
 
 
@@ -55,7 +55,7 @@ class _BuildFolder(PathOrUrl):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Raises: ConfigError if it lies in the folder of another build."""
         path = super().convert(value, param, ctx)
-        _check_not_in_build(path, _absolute(path).rpartition("/")[0])
+        _check_folders(f"-o {path}", _absolute(path).rpartition("/")[0])
         return path
 
 
@@ -80,11 +80,15 @@ def _absolute(path: str) -> str:
     return path.rstrip("/") if "://" in path else os.path.abspath(path)
 
 
-def _check_not_in_build(path: str, folder: str) -> None:
-    """Raises: ConfigError if the folder, or one above it, is that of a build, which has the files of its manifest."""
+def check_not_in_build(path: str, named: str = "-o") -> None:
+    """Raises: ConfigError if a folder, or one above it, is that of a build, which has the files of its manifest."""
+    _check_folders(f"{named} {path}", _absolute(path))
+
+
+def _check_folders(named: str, folder: str) -> None:
     while folder.strip("/") and not folder.endswith(":/"):
         if _is_build(folder):
-            raise ConfigError(f"-o {path}: {folder} has a build, to which no files can be added: name another folder")
+            raise ConfigError(f"{named}: {folder} has a build, to which no files can be added: name another folder")
         folder = folder.rpartition("/")[0]
 
 

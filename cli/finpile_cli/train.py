@@ -14,7 +14,7 @@ import click
 from finpile.errors import ConfigError
 from finpile_cli.console import Console, json_option
 from finpile_cli.language_models import require_torch
-from finpile_cli.paths import PathOrUrl
+from finpile_cli.paths import PathOrUrl, check_not_in_build
 
 if TYPE_CHECKING:
     from finpile_trainer.training.heldout import HeldoutProgress, HeldoutRecord
@@ -45,6 +45,7 @@ def train_command(config: str, until_step: int | None, as_json: bool) -> None:
 
     console = Console(as_json)
     settings = load_train_config(config)
+    check_not_in_build(settings.out, "out")
     last = min(settings.steps, until_step or settings.steps)
     obstacle = None
     try:

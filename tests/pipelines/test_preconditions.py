@@ -228,6 +228,18 @@ def test_builds_are_not_written_into_a_build(
     )
 
 
+@pytest.mark.parametrize("out", ["out", "out/run"])
+def test_a_training_is_not_written_into_a_build(corpus: Path, out: str) -> None:
+    file = corpus.parent / "train.yaml"
+    file.write_text(f"tokens: out/tokens/split=train\nout: {out}\nsteps: 1\n")
+    place = corpus.parent / "out"
+    message = refusal(corpus.parent, "model", "train", file)
+    assert (
+        message
+        == f"out {corpus.parent / out}: {place} has a build, to which no files can be added: name another folder"
+    )
+
+
 def test_report_looks_for_its_tokenizers_first(corpus: Path) -> None:
     refusal(corpus.parent, "report", corpus.parent / "out", "--compare", corpus.parent / "none")
 
