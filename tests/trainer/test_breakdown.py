@@ -44,7 +44,7 @@ DOCUMENTS = [
     ("c", "FinPile", "Filings", "é", "heldout", None, None, {}),
     ("d", "FinPile", "News", "oil", "heldout", "2022-12-31", None, {"form": ""}),
     ("e", "The Pile", "News", "", "heldout", "2022-12-31", None, {}),
-    ("f", "FinPile", "News", "gold fell.", "train", "2020-12-31", None, {"form": 3}),
+    ("f", "FinPile", "News", "gold fell.<|endoftext|>", "train", "2020-12-31", None, {"form": 3}),
 ]
 
 

@@ -58,9 +58,10 @@ class PeerTokenizer:
         self._tokenizer = tokenizer
 
     def encode_array(self, texts: pa.Array) -> pa.LargeListArray:
-        """The ids of each text, without special tokens around it."""
+        """The ids of each text, without special tokens around it; names of special tokens in it are text."""
         values = texts.to_pylist()
-        ids = self._tokenizer(values, add_special_tokens=False, verbose=False)["input_ids"] if values else []
+        plain = {"add_special_tokens": False, "split_special_tokens": True, "verbose": False}
+        ids = self._tokenizer(values, **plain)["input_ids"] if values else []
         return pa.array(ids, pa.large_list(pa.int32()))
 
 
