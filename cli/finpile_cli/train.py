@@ -104,6 +104,8 @@ class _StepLines:
         self._began = time.monotonic()
         self._printed = self._began
         self._before: int | None = None
+        """Tokens up to the step before."""
+        self._num_tokens = 0
 
     def leave_out(self, seconds: float) -> None:
         """Does not count these seconds as time of steps."""
@@ -112,14 +114,16 @@ class _StepLines:
     def __call__(self, record: LossRecord) -> None:
         now = time.monotonic()
         if self._before is None:  # the first step includes the warm-up, so speed is measured from its end
-            self._before, self._began = record.tokens, now
+            self._began = now
+        else:
+            self._num_tokens += max(0, record.tokens - self._before)  # fewer after a rollback
+        self._before = record.tokens
         if record.step < self._last and now - self._printed < _LINE_EVERY_SECONDS:
             return
         self._printed = now
-        speed = (record.tokens - self._before) / max(now - self._began, 1e-9)
+        speed = f", {self._num_tokens / max(now - self._began, 1e-9):,.0f} tokens/s" if self._num_tokens else ""
         self._console.line(
-            f"  step {record.step:,} of {self._last:,}: loss {record.loss:.3f}, "
-            f"rate {record.learning_rate:.2e}, {speed:,.0f} tokens/s"
+            f"  step {record.step:,} of {self._last:,}: loss {record.loss:.3f}, rate {record.learning_rate:.2e}{speed}"
         )
 
 

@@ -34,3 +34,18 @@ def test_speed_of_steps_leaves_measurements_out(
         "  step 2: held-out loss 1.5000 over 85 tokens",
         "  step 3 of 3: loss 2.000, rate 1.00e-03, 100 tokens/s",
     ]
+
+
+def test_speed_counts_undone_steps_and_not_the_first(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Steps of 100 tokens a second, of which a rollback undoes two; the step after it is not counted."""
+    now = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("finpile_cli.train._LINE_EVERY_SECONDS", 0.0)
+    steps = _StepLines(Console(), last=9)
+    for number in (1, 2, 3, 2, 3):
+        steps(LossRecord(number, 100 * number, 2.0, 1e-3, 1.0))
+        now[0] += 1
+    speeds = [line.partition("1.00e-03")[2] for line in capsys.readouterr().out.splitlines()]
+    assert speeds == ["", ", 100 tokens/s", ", 100 tokens/s", ", 67 tokens/s", ", 75 tokens/s"]
