@@ -221,6 +221,9 @@ def test_a_tokenizer_survives_pickling() -> None:
         lambda parsed: parsed["added_tokens"].clear(),
         lambda parsed: parsed["model"]["vocab"].pop(3),
         lambda parsed: parsed["model"]["vocab"].__setitem__(260, ["日", -1.0]),
+        lambda parsed: parsed["model"]["vocab"].__setitem__(260, "ab"),
+        lambda parsed: parsed["model"]["vocab"].__setitem__(260, [[], -1.0]),
+        lambda parsed: parsed["model"]["vocab"].__setitem__(260, ["a", "b"]),
         lambda parsed: parsed.update(normalizer={"type": "NFC"}),
         lambda parsed: parsed.pop("model"),
     ],
@@ -240,6 +243,15 @@ def test_an_outdated_vocabulary_table_is_refused(tmp_path: Path) -> None:
     small_tokenizer(330).save(tmp_path / "other")
     (tmp_path / "other" / "vocabulary.parquet").replace(tmp_path / "vocabulary.parquet")
     with pytest.raises(FormatError, match="out of date"):
+        UnigramTokenizer.load(tmp_path)
+
+
+@pytest.mark.parametrize("size", [0, 12, -1])
+def test_a_vocabulary_table_cut_short_is_refused(tmp_path: Path, size: int) -> None:
+    TOKENIZER.save(tmp_path)
+    table = tmp_path / "vocabulary.parquet"
+    table.write_bytes(table.read_bytes()[:size])
+    with pytest.raises(FormatError, match=r"vocabulary\.parquet is damaged"):
         UnigramTokenizer.load(tmp_path)
 
 

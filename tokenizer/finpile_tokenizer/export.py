@@ -177,7 +177,7 @@ def read_tokenizer(path: str | Path) -> Vocabulary:
         raise FormatError(f"no tokenizer at {location}: expected a folder that holds {TOKENIZER_FILE}, or that file")
     vocabulary = parse_tokenizer_json(file.read_bytes(), str(file))
     beside = file.parent / VOCABULARY_FILE
-    return _with_origins(vocabulary, pq.read_table(beside), str(beside)) if beside.is_file() else vocabulary
+    return _with_origins(vocabulary, beside) if beside.is_file() else vocabulary
 
 
 def parse_tokenizer_json(content: bytes, name: str = TOKENIZER_FILE) -> Vocabulary:
@@ -197,20 +197,28 @@ def parse_tokenizer_json(content: bytes, name: str = TOKENIZER_FILE) -> Vocabula
         raise FormatError(f"{name} cuts or scores text by other rules: expected Unigram behind {PRETOKEN_PATTERN!r}")
     if added != [_special_token(len(entries) - 1, END_OF_TEXT)] or entries[-1][0] != END_OF_TEXT:
         raise FormatError(f"{name}: expected {END_OF_TEXT} as the last id and the one added token")
-    pieces = [_as_bytes(piece, name) for piece, _ in entries[:-1]]
+    try:
+        names, scores = zip(*entries[:-1], strict=True)
+        log_probs = np.array(scores, np.float64)
+        pieces = [_as_bytes(piece, name) for piece in names]
+    except FormatError:
+        raise
+    except (ValueError, TypeError, AttributeError) as error:
+        raise FormatError(f"{name}: expected pieces with their log probabilities: {error}") from error
     if pieces[:NUM_BYTE_PIECES] != [bytes([value]) for value in range(NUM_BYTE_PIECES)]:
         raise FormatError(f"{name}: expected the 256 bytes, in order, as the first ids")
     return Vocabulary(
-        pieces=pa.array(pieces, pa.large_binary()),
-        log_probs=np.array([score for _, score in entries[:-1]], np.float64),
-        num_models=None,
-        num_requested=len(entries),
+        pieces=pa.array(pieces, pa.large_binary()), log_probs=log_probs, num_models=None, num_requested=len(entries)
     )
 
 
-def _with_origins(vocabulary: Vocabulary, table: pa.Table, name: str) -> Vocabulary:
+def _with_origins(vocabulary: Vocabulary, file: Path) -> Vocabulary:
+    try:
+        table = pq.read_table(file, columns=["piece", "num_models"])
+    except (pa.ArrowException, OSError) as error:
+        raise FormatError(f"{file} is damaged, or not a vocabulary of this package: {error}") from error
     if table["piece"].to_pylist()[:-1] != vocabulary.pieces.to_pylist():
-        raise FormatError(f"{name} lists other pieces than the {TOKENIZER_FILE} beside it: one of them is out of date")
+        raise FormatError(f"{file} lists other pieces than the {TOKENIZER_FILE} beside it: one of them is out of date")
     counts = table["num_models"].to_pylist()[:-1]
     return Vocabulary(
         pieces=vocabulary.pieces,
