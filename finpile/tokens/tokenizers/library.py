@@ -29,6 +29,8 @@ class LibraryTokenizer(ABC):
 
     lossless: bool | None = None
     unknown_id: int | None = None
+    joins_pieces: bool = True
+    """Whether decoding puts the pieces of ids together, with nothing between them."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -185,7 +187,7 @@ class LibraryTokenizer(ABC):
         doubtful = [
             at
             for at, (text, (begin, end)) in enumerate(zip(texts.to_pylist(), pairwise(edges), strict=True))
-            if text[:1].isspace() or bytes(spelt[places[begin] : places[end]]) != text.encode()
+            if not self.joins_pieces or text[:1].isspace() or bytes(spelt[places[begin] : places[end]]) != text.encode()
         ]
         given = texts.take(pa.array(doubtful, pa.int64())).to_pylist()
         returned = self.decode_texts([values[edges[at] : edges[at + 1]].tolist() for at in doubtful])

@@ -253,6 +253,17 @@ def test_a_tokenizer_without_a_decoder_is_not_lossless(tmp_path: Path) -> None:
     ]
 
 
+def test_spaces_between_decoded_pieces_are_a_loss(place: Callable[[str], Path], tmp_path: Path) -> None:
+    """Also where the pieces spell the text: without a decoder, and with that of WordPiece."""
+    settings = json.loads(write_bpe(tmp_path, ALL).read_text())
+    (tmp_path / "tokenizer.json").write_text(json.dumps({**settings, "decoder": None}))
+    texts = pa.array(["shares", "12.5%"], pa.large_string())
+    for tokenizer in (open_tokenizer(tmp_path), open_tokenizer(place("wordpiece"))):
+        encoded = tokenizer.encode_array(texts)
+        assert tokenizer.decode(encoded[1].as_py()) != b"12.5%"
+        assert tokenizer.losses(texts, encoded).num_altered == 1
+
+
 def test_files_that_cannot_be_used_are_named(place: Callable[[str], Path], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="none is not there"):
         given(tmp_path / "none")

@@ -20,6 +20,8 @@ from finpile.tokens.tokenizers.protocol import I64
 SPACE_MARK = "▁"
 #: How a vocabulary of text writes a piece of one byte.
 _BYTE_PIECE = re.compile(r"<0x[0-9A-F]{2}>")
+#: Decoders that put nothing between pieces; without a decoder, and by that of WordPiece, there are spaces.
+_JOINING = ("ByteLevel", "Metaspace", "Fuse")
 _PARALLELISM = "TOKENIZERS_PARALLELISM"
 
 
@@ -39,6 +41,8 @@ class HuggingFaceTokenizer(LibraryTokenizer):
         self._added = tokenizer.get_added_tokens_decoder()
         self.unknown_id = self._unknown()
         self.lossless = True if self._is_of_bytes() else None
+        decoder = json.dumps(self.settings["decoder"])
+        self.joins_pieces = any(f'"{kind}"' in decoder for kind in _JOINING)
 
     @cached_property
     def vocab_size(self) -> int:
