@@ -165,6 +165,29 @@ def test_cuts_are_marked_where_the_ledger_says(browser: Browser, page: str, expl
     assert checked > 20
 
 
+def test_cuts_that_meet_within_a_character_show_it(browser: Browser, explored: Path, tmp_path: Path) -> None:
+    shutil.copytree(explored / "explorer", tmp_path / "explorer")
+    texts = read_data(tmp_path, "texts-0")
+    name, record = next((name, record) for name, record in texts.items() if record["document"])
+    cut, (start, middle, end) = "油 and 油".encode(), (2, 4, 13)
+    row = {
+        "stage": "substring",
+        "reason": "repeated_text",
+        "duplicate_of": None,
+        "duplicate_offset": None,
+        "detail": "",
+    }
+    spans = [(start, middle, cut[: middle - start]), (middle, end, cut[middle - start :])]
+    record["removals"] = [
+        {**row, "start": at, "end": to, "removed_text": {"hex": text.hex()}} for at, to, text in spans
+    ]
+    record["document"]["text"] = "a b"
+    (tmp_path / "explorer" / "data" / "texts-0.js").write_bytes(data_script("texts-0", texts))
+    browser.open((tmp_path / "explorer" / "index.html").as_uri() + f"#/documents?id={name}")
+    browser.wait(f"document.querySelector('[data-shown=\"{name} \"]') !== null")
+    assert browser.run("document.querySelector('.text').textContent") == "a 油 and 油b"
+
+
 def test_passages_lead_to_all_documents_that_had_them(
     browser: Browser, copy_of_sample: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -129,13 +129,14 @@ function segmentNodes(segments, focus) {
   const before = segments.slice(0, Math.max(0, middle)).reduce((sum, segment) => sum + segment.data.length, 0);
   const first = Math.max(0, Math.min(before - MOST_BYTES / 2, size - MOST_BYTES));
   const nodes = [];
+  const decoder = new TextDecoder(); // of all parts: spans may meet within a character
   let at = 0;
   for (const segment of segments) {
     const start = Math.max(0, first - at);
     const end = Math.min(segment.data.length, first + MOST_BYTES - at);
     at += segment.data.length;
     if (end <= start) continue;
-    const text = toText(segment.data.subarray(start, end));
+    const text = decoder.decode(segment.data.subarray(start, end), { stream: segment !== segments.at(-1) });
     if (!segment.row) {
       nodes.push(text);
       continue;
