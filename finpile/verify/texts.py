@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from datetime import date
+from datetime import date, datetime
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -65,6 +65,9 @@ class _Audit:
         self._wanted: dict[str, list[_Copy]] = {}
         self._ids: set[str] = set()
         self._wrong_ids: list[str] = []
+        self._dates: dict[str, datetime | None] = {}
+        """Of documents of which the ledger has spans."""
+        self._wrong_dates: list[str] = []
         self._wrong_copies: list[str] = []
         self._num_copies = 0
         after = output.config["heldout"]["after"]
@@ -91,6 +94,9 @@ class _Audit:
             Check.of(
                 "every id is that of its source and locator, once", self._wrong_ids, f"{len(self._ids):,} documents"
             ),
+            Check.of(
+                "what was cut from a document has its date", self._wrong_dates, f"{len(self._dates):,} documents cut"
+            ),
             self._heldout_is_later(),
         ]
 
@@ -103,6 +109,9 @@ class _Audit:
     def _claim(self, row: Mapping[str, Any]) -> None:
         if row["id"] != document_id(row["source"], row["locator"]):
             self._wrong_ids.append(row["id"])
+        if row["start"] is not None:
+            self._dates.setdefault(row["id"], row["timestamp"])
+            self._check_date(row["id"], row["timestamp"])
         if row["duplicate_of"] is not None:
             self._num_copies += 1
             copy = _Copy(row["id"], row["stage"], row["start"] is None, row["duplicate_offset"], row["removed_text"])
@@ -113,14 +122,19 @@ class _Audit:
     def _read_whole(self, table: pa.Table) -> None:
         for row in table.filter(pc.is_null(table["start"])).to_pylist():
             self._removed[label_of(row)] += 1
+            self._check_date(row["id"], row["timestamp"])
             if texts := self._texts.add_removed(row):
                 self._check_copies(row["id"], texts, row)
 
     def _read_documents(self, table: pa.Table) -> None:
         table = with_copies(table, self._copies)
-        columns = (table[name].to_pylist() for name in ("id", "dataset", "source", "locator", "num_copies"))
-        for view, identifier, dataset, name, locator, num_copies in zip(text_views(table), *columns, strict=True):
+        names = ("id", "dataset", "source", "locator", "timestamp", "num_copies")
+        columns = (table[name].to_pylist() for name in names)
+        for view, identifier, dataset, name, locator, moment, num_copies in zip(
+            text_views(table), *columns, strict=True
+        ):
             source = (dataset, name)
+            self._check_date(identifier, moment)
             self._kept[source] += 1
             if identifier != document_id(name, locator) or identifier in self._ids:
                 self._wrong_ids.append(identifier)
@@ -139,6 +153,10 @@ class _Audit:
             offset, text = copy.offset, texts.get(copy.stage, b"")
             if offset is not None and text[offset : offset + len(copy.text)] != copy.text:
                 self._wrong_copies.append(f"the text of {copy.id} is not in {identifier} at byte {offset}")
+
+    def _check_date(self, identifier: str, moment: datetime | None) -> None:
+        if identifier in self._dates and self._dates[identifier] != moment:
+            self._wrong_dates.append(f"{identifier} is of {moment}, what was cut from it of {self._dates[identifier]}")
 
     def _check_split(self, table: pa.Table, named: str) -> None:
         """Of the documents of a file, the split that its name has."""

@@ -31,6 +31,7 @@ BEFORE_CLEAN = "kept text + ledger = the text before clean, byte for byte"
 COPIES = "every duplicate's kept copy is kept"
 DISTINCT = "kept texts are distinct within the scope"
 IDS = "every id is that of its source and locator, once"
+DATES_OF_CUTS = "what was cut from a document has its date"
 LATER = "what is held out is later than all that is trained on"
 
 

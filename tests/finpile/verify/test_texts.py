@@ -6,6 +6,7 @@ A copy of the sample build is damaged; then its manifest is mended, so that no c
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tests.support.damage import (
     BEFORE_EXACT,
     COPIES,
     COUNTED,
+    DATES_OF_CUTS,
     DISTINCT,
     FILES,
     IDS,
@@ -109,6 +111,13 @@ SPANS: dict[str, Change] = {
 def test_span_that_differs_from_the_cut_is_found(copy_of_sample: Path, change: Change) -> None:
     edit_ledger(copy_of_sample, "clean", change)
     assert broken(copy_of_sample) - {IDS} == {BEFORE_CLEAN}
+
+
+@pytest.mark.parametrize("moment", [None, datetime(1999, 1, 1, tzinfo=UTC)])
+def test_cut_with_another_date_than_its_document_is_found(copy_of_sample: Path, moment: datetime | None) -> None:
+    """`as-of` chooses rows of the ledger by their dates."""
+    edit_ledger(copy_of_sample, "clean", lambda rows: cut_span(rows).update(timestamp=moment))
+    assert broken(copy_of_sample) == {DATES_OF_CUTS}
 
 
 # --- duplicates ----------------------------------------------------------------------------------------------------
