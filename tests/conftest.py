@@ -202,7 +202,7 @@ def run_with_bounds_checks(checked_kernels: Path) -> Callable[..., None]:
 
     def run(program: str, *folders: Path) -> None:
         paths = os.pathsep.join(map(str, (ROOT, ROOT / "tokenizer", *folders)))
-        # Without optimisation they compile in three quarters of the time, and have the same checks.
+        # Without optimisation they compile faster, and have the same checks.
         checks = {
             "NUMBA_BOUNDSCHECK": "1",
             "NUMBA_OPT": "0",
