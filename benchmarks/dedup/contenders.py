@@ -234,7 +234,7 @@ CONTENDERS: Sequence[Contender] = (
         peer="py-data-juicer",
         command=_script("data_juicer_minhash.py", "py-data-juicer"),
         kept=_kept_lines("kept"),
-        most_gb=0.5,
+        most_gb=1.5,
     ),
     Contender(
         name="text-dedup",
@@ -248,7 +248,7 @@ CONTENDERS: Sequence[Contender] = (
             f"{inputs}/*.jsonl.zst",
         ],
         kept=_kept_arrow,
-        most_gb=0.5,
+        most_gb=1.5,
     ),
     Contender(
         name="datatrove",
@@ -256,7 +256,7 @@ CONTENDERS: Sequence[Contender] = (
         peer="datatrove",
         command=_script("datatrove_minhash.py", "datatrove"),
         kept=_kept_lines("kept"),
-        most_gb=0.5,
+        most_gb=1.5,
     ),
     Contender(name="FinPile", kind="substring", command=finpile_command(*_AS_LEE), cut_bytes=_cut_by_us),
     Contender(
