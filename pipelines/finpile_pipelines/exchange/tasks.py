@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from finpile import storage
@@ -48,6 +48,7 @@ class After:
         return lambda passed: passed.ran and when(passed.summary)
 
 
+@dataclass(eq=False)
 class Tasks(graph.PTransform):
     """A list of tasks as elements, distributed over the workers. Together they are `share` of the pipeline's work.
 
@@ -55,45 +56,37 @@ class Tasks(graph.PTransform):
     steps fused with it are done. `note` is shown as the current step while the tasks run. `after` delays the tasks.
     """
 
-    def __init__(
-        self,
-        tasks: Iterable[Any],
-        share: float = 1.0,
-        sizes: Sequence[int] = (),
-        *,
-        after: After | None = None,
-        note: str = "",
-    ) -> None:
-        super().__init__()
-        self._tasks = _with_shares(list(tasks), share, sizes)
-        self._after = after
-        self._note = note
+    tasks: Iterable[Any]
+    share: float = 1.0
+    sizes: Sequence[int] = ()
+    _: KW_ONLY
+    after: After | None = None
+    note: str = ""
 
     def expand(self, pipeline: graph.Pipeline) -> graph.PCollection[Any]:
-        tasks, after = task_list(self._tasks, current_job()), self._after
+        numbered, after = _with_shares(list(self.tasks), self.share, self.sizes), self.after
+        tasks = task_list(numbered, current_job())
         if after is None and (compared := compared_versions()) is not None:
             after = After(compared)
         if after is None:
-            return pipeline | graph.Impulse() | graph.FlatMap(lambda _: tasks.read()) | _Distributed(self._note)
-        return pipeline | _Released(lambda _: tasks.read(), after) | _Distributed(self._note)
+            return _distributed(pipeline | graph.Impulse() | graph.FlatMap(lambda _: tasks.read()), self.note)
+        return _distributed(_released(pipeline, lambda _: tasks.read(), after), self.note)
 
 
+@dataclass(eq=False)
 class PlannedTasks(graph.PTransform):
     """As `Tasks`, for tasks that `plan` lists from the summary of the earlier pass."""
 
-    def __init__(
-        self, plan: Callable[[Any], Iterable[Any]], share: float = 1.0, *, after: After, note: str = ""
-    ) -> None:
-        super().__init__()
-        self._plan = plan
-        self._share = share
-        self._after = after
-        self._note = note
+    plan: Callable[[Any], Iterable[Any]]
+    share: float = 1.0
+    _: KW_ONLY
+    after: After
+    note: str = ""
 
     def expand(self, pipeline: graph.Pipeline) -> graph.PCollection[Any]:
-        plan, share = self._plan, self._share
-        released = _Released(lambda passed: _with_shares(list(plan(passed.summary)), share), self._after)
-        return pipeline | released | _Distributed(self._note)
+        plan, share = self.plan, self.share
+        tasks = _released(pipeline, lambda passed: _with_shares(list(plan(passed.summary)), share), self.after)
+        return _distributed(tasks, self.note)
 
 
 _Numbered = tuple[int, tuple[float, Any]]
@@ -105,37 +98,20 @@ def _with_shares(tasks: Sequence[Any], share: float, sizes: Sequence[int] = ()) 
     return list(enumerate(zip(shares, tasks, strict=True)))
 
 
-class _Released(graph.PTransform):
+def _released(
+    pipeline: graph.Pipeline, plan: Callable[[Passed], Sequence[_Numbered]], after: After
+) -> graph.PCollection[_Numbered]:
     """Tasks that `plan` lists from the end of an earlier pass; none if the pass is skipped."""
-
-    def __init__(self, plan: Callable[[Passed], Sequence[_Numbered]], after: After) -> None:
-        super().__init__()
-        self._plan = plan
-        self._after = after
-
-    def expand(self, pipeline: graph.Pipeline) -> graph.PCollection[_Numbered]:
-        plan, is_met = self._plan, self._after.is_met()
-        return (
-            pipeline
-            | graph.Impulse()
-            | graph.FlatMap(
-                lambda _, passed: plan(passed) if is_met(passed) else [],
-                graph.AsSingleton(self._after.gathered),
-            )
-        )
+    is_met, end = after.is_met(), graph.AsSingleton(after.gathered)
+    return pipeline | graph.Impulse() | graph.FlatMap(lambda _, passed: plan(passed) if is_met(passed) else [], end)
 
 
-class _Distributed(graph.PTransform):
+def _distributed(numbered: graph.PCollection[_Numbered], note: str) -> graph.PCollection[Any]:
     """Assigns tasks to workers: a runner assigns each group of a `GroupByKey` to any worker."""
-
-    def __init__(self, note: str) -> None:
-        super().__init__()
-        self._note = note
-
-    def expand(self, numbered: graph.PCollection[_Numbered]) -> graph.PCollection[Any]:
-        return numbered | graph.GroupByKey() | "Task" >> graph.FlatMap(_counted, self._note, current_job())
+    return numbered | graph.GroupByKey() | "Task" >> graph.FlatMap(_counted, note, current_job())
 
 
+@dataclass(eq=False)
 class Gather(graph.PTransform):
     """Writes task outcomes (JSON objects) to one file, sorted by their text: the order of work has no effect.
 
@@ -143,16 +119,13 @@ class Gather(graph.PTransform):
     the pass is skipped by `after`, which is that of its tasks, no file is written and the element says so.
     """
 
-    def __init__(
-        self, file: storage.File, summary: Callable[[Outcomes], Any] = len, *, after: After | None = None
-    ) -> None:
-        super().__init__()
-        self._file = file
-        self._summary = summary
-        self._after = after
+    file: storage.File
+    summary: Callable[[Outcomes], Any] = len
+    _: KW_ONLY
+    after: After | None = None
 
     def expand(self, outcomes: graph.PCollection[Mapping[str, Any]]) -> graph.PCollection[Passed]:
-        file, summary, after, job = self._file, self._summary, self._after, current_job()
+        file, summary, after, job = self.file, self.summary, self.after, current_job()
 
         def write(group: tuple[int, Iterable[str]]) -> Passed:
             lines = sorted(line for line in group[1] if line)
@@ -175,15 +148,14 @@ class Gather(graph.PTransform):
         return grouped | "Write" >> written.with_output_types(Passed)
 
 
+@dataclass(eq=False)
 class RemoveFolder(graph.PTransform):
     """Removes a folder when a pass is complete; its input is the output of the pass's `Gather`. It has no elements."""
 
-    def __init__(self, folder: WorkFolder) -> None:
-        super().__init__()
-        self._folder = folder
+    folder: WorkFolder
 
     def expand(self, gathered: graph.PCollection[Passed]) -> graph.PCollection[int]:
-        folder, job = self._folder, current_job()
+        folder, job = self.folder, current_job()
 
         def remove(_: Passed) -> Iterator[int]:
             with job.working() if job else nullcontext():
