@@ -8,6 +8,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -149,26 +150,17 @@ def lengths_of(
         yield PartitionedTables(f"{origin}-{number:04d}", split_by_partition(rows, partition))
 
 
+@dataclass(eq=False)
 class SettleCopies(graph.PTransform):
     """`lengths_of` all shards in, the classes of documents with the copies of each as JSON out, as summary."""
 
-    def __init__(self, mixture: Mixture, folder: WorkFolder, exchange: ExchangeByPartition) -> None:
-        super().__init__()
-        self._mixture = mixture
-        self._folder = folder
-        self._exchange = exchange
+    mixture: Mixture
+    folder: WorkFolder
+    exchange: ExchangeByPartition
 
     def expand(self, lengths: graph.PCollection[PartitionedTables]) -> graph.PCollection[Passed]:
-        mixture, folder = self._mixture, self._folder
-
-        def write(group: tuple[int, pa.Table]) -> dict[str, Any]:
-            return _write_lengths(group, folder)
-
-        def settled(outcomes: list[dict[str, Any]]) -> list[dict[str, Any]]:
-            return _settled(outcomes, mixture, folder)
-
-        gather = Gather(folder.file("lengths.json"), settled)
-        return lengths | self._exchange | "Lengths" >> graph.Map(write) | gather
+        gather = Gather(self.folder.file("lengths.json"), partial(_settled, self.mixture, self.folder))
+        return lengths | self.exchange | "Lengths" >> graph.Map(_write_lengths, self.folder) | gather
 
 
 def _write_lengths(group: tuple[int, pa.Table], folder: WorkFolder) -> dict[str, Any]:
@@ -178,7 +170,7 @@ def _write_lengths(group: tuple[int, pa.Table], folder: WorkFolder) -> dict[str,
     return {"partition": group[0], "tokens": {str(row["class"]): row["num_tokens_sum"] for row in sums}}
 
 
-def _settled(outcomes: list[dict[str, Any]], mixture: Mixture, folder: WorkFolder) -> list[dict[str, Any]]:
+def _settled(mixture: Mixture, folder: WorkFolder, outcomes: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ordered = sorted(outcomes, key=lambda outcome: outcome["partition"])
     lengths = [{int(index): total for index, total in outcome["tokens"].items()} for outcome in ordered]
 

@@ -87,27 +87,24 @@ def read_copies(folder: WorkFolder, shard: int) -> pa.Table:
     return storage.read_parquet_if_exists(_copies_file(folder, shard), COPIES_SCHEMA)
 
 
+@dataclass(eq=False)
 class RedirectDuplicates(graph.PTransform):
     """Steps that write what `redirect_here` writes; the output is that of their `Gather`.
 
     They are `work` of the pipeline.
     """
 
-    def __init__(
-        self, engine: Engine, refs: Sequence[ShardRef], removals: Removals, folder: WorkFolder, work: float = 1.0
-    ) -> None:
-        super().__init__()
-        self._engine = engine
-        self._indices = [ref.index for ref in refs]
-        self._removals = removals
-        self._folder = folder
-        self._work = work
+    engine: Engine
+    refs: Sequence[ShardRef]
+    removals: Removals
+    folder: WorkFolder
+    work: float = 1.0
 
     def expand(self, pipeline: graph.Pipeline) -> graph.PCollection[Passed]:
-        found, most_redirects, folder = self._removals.folders, self._removals.most_redirects, self._folder
-        indices, copy_stages = self._indices, self._removals.copy_stages
-        transport, scratch = self._engine.exchange_transport, folder / "scratch"
-        share, num_shards = self._work / (1 + most_redirects), 1 + max(indices, default=0)
+        found, most_redirects, folder = self.removals.folders, self.removals.most_redirects, self.folder
+        indices, copy_stages = [ref.index for ref in self.refs], self.removals.copy_stages
+        transport, scratch = self.engine.exchange_transport, folder / "scratch"
+        share, num_shards = self.work / (1 + most_redirects), 1 + max(indices, default=0)
 
         def removals_of(index: int) -> tuple[int, pa.Table]:
             return index, _removals_of(index, found)
@@ -145,7 +142,7 @@ class RedirectDuplicates(graph.PTransform):
             transport, scratch, "CopiesByShard", schema=_KEPT_SCHEMA, partitions=num_shards
         )
         written = (
-            final | WriteRemovals(self._engine, folder, num_shards),
+            final | WriteRemovals(transport, folder, num_shards),
             by_shard | "WriteCopies" >> graph.Map(_write_copies, folder),
         )
         return written | graph.Flatten() | Gather(folder.file("decisions.json"))

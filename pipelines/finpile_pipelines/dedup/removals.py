@@ -5,6 +5,7 @@ stage rewrites documents: later stages read the clean shards without the rows an
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,7 @@ from finpile.dedup import plan
 from finpile.dedup.plan import SPAN_SCHEMA
 from finpile.output.work_folder import Seal, WorkFile, WorkFolder
 from finpile_pipelines import graph
-from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, split_by_partition
-from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, Transport, split_by_partition
 from finpile_pipelines.shard_refs import REMOVAL_KINDS, RemovalFolder
 
 #: Removals with the name of their stage.
@@ -87,19 +87,18 @@ def _file(folder: WorkFolder, kind: str, shard: int) -> WorkFile:
     return folder.file(kind, f"{shard:06d}.parquet")
 
 
+@dataclass(eq=False)
 class WriteRemovals(graph.PTransform):
     """Writes tables of removals, from one collection or several, to one file for each shard that loses a document."""
 
-    def __init__(self, engine: Engine, folder: WorkFolder, num_shards: int) -> None:
-        super().__init__()
-        self._num_shards = num_shards
-        self._transport = engine.exchange_transport
-        self._folder = folder
+    transport: Transport
+    folder: WorkFolder
+    num_shards: int
 
     def expand(
         self, removals: graph.PCollection[pa.Table] | tuple[graph.PCollection[pa.Table], ...]
     ) -> graph.PCollection[dict[str, Any]]:
-        folder = self._folder
+        folder = self.folder
 
         def send(table: pa.Table) -> PartitionedTables:
             origin = f"{table['id'][0].as_py()}-{table['stage'][0].as_py()}"
@@ -111,7 +110,7 @@ class WriteRemovals(graph.PTransform):
             return {"shard": shard, "removed": table.num_rows}
 
         scratch, schema = folder / "scratch", REMOVAL_SCHEMA
-        exchange = ExchangeByPartition(self._transport, scratch, "ByShard", schema=schema, partitions=self._num_shards)
+        exchange = ExchangeByPartition(self.transport, scratch, "ByShard", schema=schema, partitions=self.num_shards)
         sent = tuple(
             tables
             | f"NotEmpty{index}" >> graph.Filter(lambda table: table.num_rows > 0)

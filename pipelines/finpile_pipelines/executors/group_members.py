@@ -53,7 +53,30 @@ class GroupMembers:
         self, pipeline: graph.Pipeline, transport: Transport, work: float = 1.0, after: After | None = None
     ) -> graph.PCollection[Passed]:
         """Adds steps to a pipeline that write what `write_all` writes; the output is there when all is written."""
-        return pipeline | _WriteMembers(self, transport, work, after)
+        members, indices, num_ranges = self.of_workers, self.shard_indices, self.num_ranges
+        scratch, share, num_shards = self.folder / "scratch", 0.2 * work, 1 + max(indices, default=0)
+
+        def exchange(label: str, partitions: int, schema: pa.Schema) -> ExchangeByPartition:
+            return ExchangeByPartition(
+                transport, scratch, label, share / partitions, schema=schema, partitions=partitions
+            )
+
+        shards = Tasks(indices, share, after=after, note="members")
+        ranges = Tasks(range(num_ranges), share, after=after, note="members")
+        sent = pipeline | "Shards" >> shards | "Numbers" >> graph.Map(members._send_numbers)
+        found = (
+            sent | exchange("MembersByNumber", num_ranges, PLACE_SCHEMA) | "Members" >> graph.Map(members._send_members)
+        )
+        routed = pipeline | "Ranges" >> ranges | "RangePairs" >> graph.Map(members._send_pairs)
+        outcomes = (
+            found
+            | exchange("MembersByShard", num_shards, _GROUPED_PLACE_SCHEMA)
+            | "WriteMembers" >> graph.Map(members._write_members),
+            routed
+            | exchange("PairsByGroup", num_ranges, GROUPED_PAIR_SCHEMA)
+            | "WritePairs" >> graph.Map(members._write_pairs),
+        )
+        return outcomes | graph.Flatten() | Gather(self.folder.file("members.json"), after=after)
 
     @property
     def of_workers(self) -> "GroupMembers":
@@ -102,38 +125,3 @@ class GroupMembers:
 
     def _groups(self, number: int) -> pa.Table:
         return read_partition(self.folder / "groups", number, clusters.GROUP_SCHEMA)
-
-
-class _WriteMembers(graph.PTransform):
-    def __init__(self, members: GroupMembers, transport: Transport, work: float, after: After | None) -> None:
-        super().__init__()
-        self._arguments = members, transport, work, after
-
-    def expand(self, pipeline: graph.Pipeline) -> graph.PCollection[Passed]:
-        members, transport, work, after = self._arguments
-        scratch, share = members.folder / "scratch", 0.2 * work
-
-        def exchange(label: str, partitions: int, schema: pa.Schema) -> ExchangeByPartition:
-            return ExchangeByPartition(
-                transport, scratch, label, share / partitions, schema=schema, partitions=partitions
-            )
-
-        indices, num_ranges, members = members.shard_indices, members.num_ranges, members.of_workers
-        num_shards = 1 + max(indices, default=0)
-        shards = Tasks(indices, share, after=after, note="members")
-        ranges = Tasks(range(num_ranges), share, after=after, note="members")
-        sent = pipeline | "Shards" >> shards | "Numbers" >> graph.Map(members._send_numbers)
-        found = (
-            sent | exchange("MembersByNumber", num_ranges, PLACE_SCHEMA) | "Members" >> graph.Map(members._send_members)
-        )
-        routed = pipeline | "Ranges" >> ranges | "Pairs" >> graph.Map(members._send_pairs)
-        outcomes = (
-            found
-            | exchange("MembersByShard", num_shards, _GROUPED_PLACE_SCHEMA)
-            | "WriteMembers" >> graph.Map(members._write_members),
-            routed
-            | exchange("PairsByGroup", num_ranges, GROUPED_PAIR_SCHEMA)
-            | "WritePairs" >> graph.Map(members._write_pairs),
-        )
-        gather = Gather(members.folder.file("members.json"), after=after)
-        return outcomes | graph.Flatten() | gather

@@ -167,11 +167,8 @@ class GroupsOverShards:
         tasks = Tasks(self.round.refs, 0.3 * work, after=after, note="verify")
         grouped = pipeline | "Groups" >> tasks | "Texts" >> graph.Map(send) | self._exchange("ByGroup", 0.7 * work)
         resolved = grouped | "Resolve" >> graph.Map(resolve)
-        written = (
-            resolved
-            | "Removals" >> graph.Map(removals)
-            | WriteRemovals(self.engine, self._folder, self.round.num_shards)
-        )
+        write = WriteRemovals(self.engine.exchange_transport, self._folder, self.round.num_shards)
+        written = resolved | "Removals" >> graph.Map(removals) | write
         outcomes = (written, resolved | "GroupCounts" >> graph.Map(answer_counts)) | graph.Flatten()
         return outcomes | "GatherRemovals" >> Gather(self._folder.file("resolved.json"), after=after)
 

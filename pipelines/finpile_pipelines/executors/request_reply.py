@@ -4,7 +4,7 @@ The replies to a shard are written to a file of its own, so that the next step r
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,7 @@ class Request:
     num_partitions: int
 
 
+@dataclass(eq=False)
 class RequestReply(graph.PTransform):
     """Sends the rows of shards, answers them, and writes the replies. The output is there when all are written.
 
@@ -57,27 +58,20 @@ class RequestReply(graph.PTransform):
     by `after`.
     """
 
-    def __init__(
-        self,
-        transport: Transport,
-        refs: Sequence[ShardRef],
-        folder: WorkFolder,
-        request: Request,
-        *,
-        work: float = 1.0,
-        after: After | None = None,
-    ) -> None:
-        super().__init__(f"RequestReply{request.name.title()}")
-        self._transport = transport
-        self._refs = refs
-        self._folder = folder
-        self._request = request
-        self._work = work
-        self._after = after
+    transport: Transport
+    refs: Sequence[ShardRef]
+    folder: WorkFolder
+    request: Request
+    _: KW_ONLY
+    work: float = 1.0
+    after: After | None = None
+
+    def __post_init__(self) -> None:
+        self.label = f"RequestReply{self.request.name.title()}"
 
     def expand(self, pipeline: graph.Pipeline) -> graph.PCollection[Passed]:
-        request, work, after, partitions = self._request, self._work, self._after, self._request.num_partitions
-        exchanged = self._folder / f"exchange-{request.name}"
+        request, work, after, partitions = self.request, self.work, self.after, self.request.num_partitions
+        exchanged = self.folder / f"exchange-{request.name}"
         scratch = exchanged / "scratch"
 
         def send(ref: ShardRef) -> PartitionedTables:
@@ -89,22 +83,22 @@ class RequestReply(graph.PTransform):
         def write(group: tuple[int, pa.Table]) -> dict[str, Any]:
             return {"to": group[0], EXCHANGED: packed_bytes(group[1]), **request.write(*group)}
 
-        num_shards = 1 + max((ref.index for ref in self._refs), default=0)
+        num_shards = 1 + max((ref.index for ref in self.refs), default=0)
 
         def exchange(label: str, share: float, schema: pa.Schema, partitions: int) -> ExchangeByPartition:
             name = f"{request.name}{label}"
-            return ExchangeByPartition(self._transport, scratch, name, share, schema=schema, partitions=partitions)
+            return ExchangeByPartition(self.transport, scratch, name, share, schema=schema, partitions=partitions)
 
         by_hash = exchange("ByHash", 0.3 * work / partitions, request.sends, partitions)
-        by_shard = exchange("ByShard", 0.1 * work / max(1, len(self._refs)), request.replies, num_shards)
-        sent = pipeline | Tasks(self._refs, 0.6 * work, after=after, note=request.name) | "Send" >> graph.Map(send)
+        by_shard = exchange("ByShard", 0.1 * work / max(1, len(self.refs)), request.replies, num_shards)
+        sent = pipeline | Tasks(self.refs, 0.6 * work, after=after, note=request.name) | "Send" >> graph.Map(send)
         answered = sent | by_hash | "Answer" >> graph.Map(answer)
         outcomes = (
             sent | "Size" >> graph.Map(_size),
             answered | "Counts" >> graph.Map(answer_counts),
             answered | "Reply" >> graph.Map(_reply) | by_shard | "Write" >> graph.Map(write),
         )
-        gather = Gather(outcomes_file(self._folder, request.name), sum_of(request.tally), after=after)
+        gather = Gather(outcomes_file(self.folder, request.name), sum_of(request.tally), after=after)
         passed = outcomes | graph.Flatten() | gather
         _ = passed | RemoveFolder(exchanged)
         return passed

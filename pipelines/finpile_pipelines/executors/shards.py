@@ -213,15 +213,14 @@ class _Unit:
         return self.round.groups is not None
 
 
+@dataclass(eq=False)
 class _Steps(graph.PTransform):
     """Steps that begin with elements of their own."""
 
-    def __init__(self, construct: Callable[[graph.Pipeline], graph.PCollection[Passed]]) -> None:
-        super().__init__()
-        self._construct = construct
+    construct: Callable[[graph.Pipeline], graph.PCollection[Passed]]
 
     def expand(self, pipeline: graph.Pipeline) -> graph.PCollection[Passed]:
-        return self._construct(pipeline)
+        return self.construct(pipeline)
 
 
 def _after(documents: ShardDocuments, folders: Sequence[WorkFolder]) -> ShardDocuments:
