@@ -210,7 +210,7 @@ class Stage:
     kernels: Callable[[CorpusConfig], Sequence[str]] = _no_kernels
     """Groups of kernels that the stage calls under this corpus file: `module:function`, or `module` for its function
     `compile_kernels`. They are compiled while earlier stages run, and loaded before worker processes are forked."""
-    check: Callable[[Context], None] = _check_nothing
+    check: Callable[[Context], object] = _check_nothing
     """Raises ConfigError or InputError for what earlier stages found, before the stage begins to write."""
     may_run: str = ""
     """The next stage, if the pipeline of this one can do its work: then both are one job of an engine on which jobs

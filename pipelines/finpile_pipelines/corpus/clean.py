@@ -1,7 +1,7 @@
 """Clean: markup off, Unicode and white space in order, the source's filters, the document's date."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +21,7 @@ from finpile.sources.readers.record_evidence import decide_orders, evidence_by_e
 from finpile.timestamps import Order
 from finpile_pipelines import graph
 from finpile_pipelines.exchange.passed import Passed
-from finpile_pipelines.exchange.tasks import After, Gather, Outcomes, PlannedTasks, Tasks
+from finpile_pipelines.exchange.tasks import After, Gather, Outcomes, PlannedTasks
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.shard_refs import ShardRef, shard_file, shard_refs, write_clean
 from finpile_pipelines.stage import Context, Outcome, Stage, Work, removed_bytes
@@ -64,21 +64,15 @@ def clean_task(
     }
 
 
-class Clean(graph.PTransform):
-    """Shards of raw documents, each with the order of its dates, to outcomes; writes shards of clean documents."""
+def _cleaning(config: CorpusConfig, input_folder: WorkFolder) -> Callable[[CleanTask], dict[str, Any]]:
+    """`clean_task` under a corpus file. It is pickled for the workers."""
+    sources, drop_undated = config.sources, config.heldout.undated == "drop"
 
-    def __init__(self, config: CorpusConfig, input_folder: WorkFolder) -> None:
-        super().__init__()
-        self._arguments = (config.sources, config.heldout.undated == "drop", input_folder)
+    def clean(task: CleanTask) -> dict[str, Any]:
+        ref, order = task
+        return clean_task(ref, ref.source(sources), input_folder, order, drop_undated)
 
-    def expand(self, tasks: graph.PCollection[CleanTask]) -> graph.PCollection[dict[str, Any]]:
-        sources, drop_undated, input_folder = self._arguments
-
-        def clean(task: CleanTask) -> dict[str, Any]:
-            ref, order = task
-            return clean_task(ref, ref.source(sources), input_folder, order, drop_undated)
-
-        return tasks | "CleanShard" >> graph.Map(clean)
+    return clean
 
 
 def _tasks(refs: Sequence[ShardRef], orders: Sequence[Order | None]) -> list[CleanTask]:
@@ -108,7 +102,7 @@ def clean_after(
     _ = (
         read.pipeline
         | "CleanTasks" >> PlannedTasks(plan, share, after=is_proven, note="clean")
-        | Clean(config, input_folder)
+        | "Clean" >> graph.Map(_cleaning(config, input_folder))
         | "GatherCleaned" >> Gather(_results(folder), after=is_proven)
     )
 
@@ -135,17 +129,12 @@ def prepare(config: CorpusConfig) -> list[str]:
     return [storage.digest_of(file)[0] for file in files]
 
 
-def _orders(context: Context) -> list[Order | None]:
+def check(context: Context) -> list[Order | None]:
     """The order of day, month and year that each source entry's dates prove, if they do.
 
     Raises: InputError for dates whose order is neither declared nor proven.
     """
     return decide_orders(context.config, context.counts("ingest")["evidence"])
-
-
-def check(context: Context) -> None:
-    """Raises: InputError for dates whose order is neither declared nor proven."""
-    _orders(context)
 
 
 def work(context: Context) -> Work:
@@ -158,15 +147,11 @@ def run(context: Context) -> Outcome:
 
     If the pipeline of `ingest` has cleaned them, or a run that was interrupted after it, nothing is left to run.
     """
+    results = _results(context.folder)
     if not _is_cleaned(context):
-        tasks, results = _tasks(context.refs, _orders(context)), _results(context.folder)
-        clean = Clean(context.config, context.input_folder)
-
-        def construct(pipeline: graph.Pipeline) -> None:
-            _ = pipeline | Tasks(tasks) | clean | Gather(results)
-
-        context.engine.run("clean", construct)
-    rows = add_counts(storage.read_json(_results(context.folder)), ("dataset", "source"))
+        clean = _cleaning(context.config, context.input_folder)
+        context.engine.run_tasks("clean", _tasks(context.refs, check(context)), clean, results)
+    rows = add_counts(storage.read_json(results), ("dataset", "source"))
     for row in rows:
         for name in ("digest", "digest_before_filters"):
             row[name] = to_hex(add(row[name]))

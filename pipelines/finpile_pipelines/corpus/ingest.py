@@ -154,18 +154,6 @@ def publish_accounts(tasks: Sequence[IngestTask], folder: WorkFolder, layout: La
     return stage_record.file_record(layout.root, INPUTS_PART, num_rows)
 
 
-class Ingest(graph.PTransform):
-    """Ingest tasks to their outcomes."""
-
-    def __init__(self, folder: WorkFolder, shard_bytes: int) -> None:
-        super().__init__()
-        self._folder = folder
-        self._shard_bytes = shard_bytes
-
-    def expand(self, tasks: graph.PCollection[IngestTask]) -> graph.PCollection[dict[str, Any]]:
-        return tasks | "Read" >> graph.FlatMap(ingest_task, self._folder, self._shard_bytes)
-
-
 def settings(context: Context) -> list[Any]:
     """The settings and files on which the stage's outcome depends.
 
@@ -228,7 +216,7 @@ def read(context: Context) -> Outcome:
         read = (
             pipeline
             | Tasks(tasks, share, [task.size_bytes for task in tasks])
-            | Ingest(folder, shard_bytes)
+            | "Ingest" >> graph.FlatMap(ingest_task, folder, shard_bytes)
             | Gather(results, summary)
         )
         if runs_clean:

@@ -10,7 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from finpile import storage
 from finpile.config import to_dict
 from finpile.output.layout import row_of
 from finpile.output.published_files import PublishedFile
@@ -18,8 +17,6 @@ from finpile.output.stage_record import file_records
 from finpile.report.from_manifest import write_from_manifest
 from finpile.storage.sizes import SHARD_BYTES
 from finpile.tokens.counts import COUNTED_COLUMNS, document_sizes, sum_sizes
-from finpile_pipelines import graph
-from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.stage import Context, Outcome, Stage, all_processes
 
@@ -41,15 +38,10 @@ def run(context: Context) -> Outcome:
 
 def _statistics(context: Context) -> list[dict[str, Any]]:
     """The counts of each published file of documents, without tokens."""
-    file = context.folder.file("statistics.json")
+    file, sizes = context.folder.file("statistics.json"), [counts["text_bytes"] for counts in context.documents]
     files = [PublishedFile.of_counts(context.layout.root, counts) for counts in context.documents]
-
-    def construct(pipeline: graph.Pipeline) -> None:
-        tasks = Tasks(files, sizes=[counts["text_bytes"] for counts in context.documents], note="count")
-        _ = pipeline | tasks | "Count" >> graph.Map(_count) | Gather(file)
-
-    context.engine.run("reports", construct)
-    counted = sorted(storage.read_json(file), key=lambda counts: str(counts["path"]))
+    outcomes = context.engine.run_tasks("reports", files, _count, file, "count", sizes)
+    counted = sorted(outcomes, key=lambda counts: str(counts["path"]))
     return [{name: value for name, value in counts.items() if name != "path"} for counts in counted]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -122,6 +122,7 @@ class Engine:
         work: Callable[[Any], Mapping[str, Any]],
         file: storage.File,
         note: str = "",
+        sizes: Sequence[int] = (),
     ) -> list[dict[str, Any]]:
         """Runs a pipeline that does `work` on each task; returns the outcomes, which it writes to `file`.
 
@@ -129,7 +130,7 @@ class Engine:
         """
 
         def construct(pipeline: graph.Pipeline) -> None:
-            _ = pipeline | Tasks(tasks, note=note) | "Work" >> graph.Map(work) | Gather(file)
+            _ = pipeline | Tasks(tasks, sizes=sizes, note=note) | "Work" >> graph.Map(work) | Gather(file)
 
         self.run(label, construct)
         outcomes: list[dict[str, Any]] = storage.read_json(file)
