@@ -16,7 +16,6 @@ import os
 import selectors
 import signal
 import socket
-import struct
 import sys
 from collections.abc import Mapping
 from functools import cache
@@ -29,7 +28,6 @@ from finpile_pipelines.runner.lean_imports import LEAN, import_lean
 #: Modules to import and kernels to load before the first fork that names them: `module` or `module:function`, separated
 #: by commas.
 PRELOAD_VARIABLE = "FINPILE_PRELOAD"
-LENGTH = struct.Struct("<q")
 _WAIT_SECONDS = 0.5
 
 
@@ -66,39 +64,19 @@ class _ForkServer:
                 os.kill(pid, signal.SIGKILL)
 
     def _accept(self) -> None:
-        connection, _ = self._listener.accept()
-        with connection:
-            environment = receive(connection)
-            if environment is None:
+        accepted, _ = self._listener.accept()
+        with Connection(accepted.detach()) as launcher:
+            try:
+                environment: dict[str, str] = json.loads(launcher.recv_bytes())
+            except (OSError, EOFError):  # it has ended
                 return
             for name in _modules(environment):
                 _preload(name)
             pid = os.fork()
             if pid == 0:
                 self._listener.close()
-                _work(environment, connection)
+                _work(environment, launcher)
             self._forks.add(pid)
-
-
-def receive(connection: socket.socket) -> dict[str, str] | None:
-    """The environment that a client sends; None if it ended."""
-    try:
-        length = _receive(connection, LENGTH.size)
-        data = _receive(connection, LENGTH.unpack(length)[0]) if length else None
-    except OSError:
-        return None
-    return json.loads(data) if data else None
-
-
-def _receive(connection: socket.socket, size: int) -> bytes | None:
-    parts: list[bytes] = []
-    while size:
-        part = connection.recv(size)
-        if not part:
-            return None
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)
 
 
 def _modules(environment: Mapping[str, str]) -> list[str]:
@@ -122,13 +100,13 @@ def _preload(name: str) -> None:
         compile_kernels()
 
 
-def _work(environment: dict[str, str], launcher: socket.socket) -> NoReturn:
+def _work(environment: dict[str, str], launcher: Connection) -> NoReturn:
     """Runs the worker in the fork. It exits without the exit handlers of the parent's modules."""
     code = 1
     try:
         os.environ.clear()
         os.environ.update(environment)
-        worker.main(Connection(launcher.detach()))
+        worker.main(launcher)
         code = 0
     except EOFError:  # the launcher has ended the pipeline
         code = 0

@@ -23,7 +23,6 @@ from typing import Any
 import cloudpickle
 
 from finpile_pipelines import graph
-from finpile_pipelines.runner.fork_server import LENGTH
 from finpile_pipelines.runner.in_process import Steps, in_threads
 from finpile_pipelines.runner.worker import Answer
 
@@ -100,9 +99,8 @@ class _Worker:
         with _lost():
             server = socket.socket(socket.AF_UNIX)
             server.connect(fork_server)
-            environment = json.dumps(dict(os.environ)).encode()
-            server.sendall(LENGTH.pack(len(environment)) + environment)
             self._channel = Connection(server.detach())
+            self._channel.send_bytes(json.dumps(dict(os.environ)).encode())
             self._pid = int(self._channel.recv_bytes())
             self._channel.send_bytes(steps)
 
