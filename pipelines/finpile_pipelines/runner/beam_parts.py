@@ -13,7 +13,7 @@ import importlib
 import inspect
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, reduce
 from importlib.metadata import version
 from typing import Any
 
@@ -37,7 +37,7 @@ class Part:
     def digest(self) -> str | None:
         """That of the installed part; None if it is missing, or its source is. A wrapper has that of what it wraps."""
         try:
-            source = inspect.getsource(_resolve(self.place))
+            source = inspect.getsource(part_of(self))
         except (ImportError, AttributeError, OSError, TypeError):
             return None
         return hashlib.blake2b(source.encode(), digest_size=_DIGEST_BYTES).hexdigest()
@@ -102,12 +102,5 @@ def changed(parts: Iterable[Part]) -> list[str]:
 
 def part_of(part: Part) -> Any:
     """The part itself. Raises: ImportError or AttributeError if it is missing."""
-    return _resolve(part.place)
-
-
-def _resolve(place: str) -> Any:
-    module, _, name = place.partition(":")
-    found: Any = importlib.import_module(module)
-    for attribute in name.split("."):
-        found = getattr(found, attribute)
-    return found
+    module, _, name = part.place.partition(":")
+    return reduce(getattr, name.split("."), importlib.import_module(module))

@@ -46,17 +46,7 @@ _ANSWER_SECONDS, _END_SECONDS, _POLL_SECONDS = 10.0, 60.0, 0.2
 _NOT_FETCHED = "Unable to fetch remote job server jar at "
 
 
-def is_job_server_given(beam_args: Sequence[str]) -> bool:
-    """Whether Beam's options name a running job server."""
-    return bool(endpoint_of(beam_args))
-
-
-def endpoint_of(beam_args: Sequence[str]) -> str:
-    """The address of the running job server that Beam's options name; empty if they name none."""
-    return str(PipelineOptions(list(beam_args)).view_as(PortableOptions).job_endpoint or "")
-
-
-def end_jobs(endpoint: str, run: str) -> tuple[list[str], list[str]]:
+def _end_jobs(endpoint: str, run: str) -> tuple[list[str], list[str]]:
     """Cancels the jobs of a run on the job server at `endpoint`; returns the ids of those that ended, and of others.
 
     Raises: grpc.RpcError or grpc.FutureTimeoutError if the job server does not answer.
@@ -102,7 +92,7 @@ class PortableEngine(EngineType):
 
     def check(self, beam_args: Sequence[str]) -> None:
         """Raises: ConfigError if a job server has to be started and Java is absent."""
-        if is_job_server_given(beam_args):
+        if self.endpoint(beam_args):
             return
         launcher = PipelineOptions(list(beam_args)).view_as(JobServerOptions).job_server_java_launcher
         if shutil.which(launcher) is None:
@@ -114,7 +104,7 @@ class PortableEngine(EngineType):
 
     def run(self, run: Run) -> PipelineResult:
         """Raises: RunError if a task fails, or if the job server cannot be fetched, started or reached."""
-        is_given = is_job_server_given(run.beam_args)
+        is_given = self.endpoint(run.beam_args)
         defaults = [] if is_given else self.default_args(run.num_workers)
         options = PipelineOptions([*defaults, *run.beam_args], job_name=run.job_name)
         runner = PortableRunner() if is_given else self.runner_here()
@@ -149,12 +139,13 @@ class PortableEngine(EngineType):
         return self.runner() if are_tested(self.parts) else self.runner_of_beam()
 
     def endpoint(self, beam_args: Sequence[str]) -> str:
-        return endpoint_of(beam_args)
+        """The address of the running job server that Beam's options name; empty if they name none."""
+        return str(PipelineOptions(list(beam_args)).view_as(PortableOptions).job_endpoint or "")
 
     def end_jobs(self, endpoint: str, run: str, beam_args: Sequence[str]) -> tuple[list[str], list[str]]:
         """Job servers that a launcher started end with it, and their jobs do."""
         del beam_args
-        return end_jobs(endpoint, run) if endpoint else ([], [])
+        return _end_jobs(endpoint, run) if endpoint else ([], [])
 
 
 class EmbeddedServer(JavaJarJobServer):
