@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -31,9 +31,9 @@ from finpile_pipelines.exchange.partition import remove_local_scratch
 from finpile_pipelines.process_folder import process_folder
 from finpile_pipelines.progress import Board, Progress, open_board
 from finpile_pipelines.runner import in_process, kernels, processes
+from finpile_pipelines.runner.child_processes import family, interrupts_blocked, kill
 from finpile_pipelines.runner.failures import explain
 from finpile_pipelines.runner.fork_server import PRELOAD_VARIABLE
-from finpile_pipelines.runner.interrupts import interrupts_blocked
 from finpile_pipelines.runner.lean_imports import LEAN, import_beam, is_lean
 from finpile_pipelines.runner.processes import WorkerLost
 
@@ -106,7 +106,7 @@ def _ended_on_error() -> Iterator[None]:
     try:
         yield
     except BaseException:
-        _kill(_workers())
+        kill(_workers())
         raise
 
 
@@ -148,25 +148,8 @@ def workers_cpu_seconds() -> float:
 
 def _workers() -> list[psutil.Process]:
     """The fork server and the worker processes below it; processes that compile kernels."""
-    return [*_forked(), *kernels.compile_processes()]
-
-
-def _forked() -> list[psutil.Process]:
-    if not _FORK_SERVER:
-        return []
-    try:
-        fork_server = psutil.Process(_FORK_SERVER[0][0].pid)
-        return [fork_server, *fork_server.children(recursive=True)]
-    except psutil.Error:
-        return []
-
-
-def _kill(processes: Iterable[psutil.Process]) -> None:
-    for process in processes:
-        try:
-            process.kill()
-        except psutil.Error:
-            continue
+    forked = family(_FORK_SERVER[0][0].pid) if _FORK_SERVER else []
+    return [*forked, *kernels.compile_processes()]
 
 
 def memory_bytes() -> int:

@@ -26,8 +26,9 @@ from typing import Any, NoReturn
 
 from finpile_tokenizer.arrays._array_kernels import compile_common
 
+from finpile_pipelines.runner.child_processes import end_with
+
 _POLL_SECONDS = 0.05
-_WATCH_SECONDS = 0.2
 #: Compilation uses the cores that the build leaves free.
 _NICENESS = 5
 _DEFAULT_FUNCTION = "compile_kernels"
@@ -75,7 +76,7 @@ def find_group(name: str) -> Callable[[], Any]:
 
 def _compile(compile_group: Callable[[], Any], lock: str) -> NoReturn:
     """The work of a fork. Its exit code is 0 if the group is compiled."""
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
     code = 1
     try:
         _save_one_at_a_time(Path(lock))
@@ -83,12 +84,6 @@ def _compile(compile_group: Callable[[], Any], lock: str) -> NoReturn:
         code = 0
     finally:
         os._exit(code)
-
-
-def _end_with(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(_WATCH_SECONDS)
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _save_one_at_a_time(lock: Path) -> None:

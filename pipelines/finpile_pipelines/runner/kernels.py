@@ -7,7 +7,6 @@ each compiled group a marker file is written beside Numba's cache. If all marker
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import platform
@@ -25,7 +24,7 @@ from typing import Any
 import psutil
 
 from finpile_pipelines.process_folder import process_folder
-from finpile_pipelines.runner.interrupts import interrupts_blocked
+from finpile_pipelines.runner.child_processes import family, interrupts_blocked, kill
 
 #: Shown while a stage waits for its kernels.
 NOTE = "compiling kernels (first run only)"
@@ -61,9 +60,8 @@ class Compilation:
         if self._server is None:
             return
         _RUNNING.remove(self)
-        for process in self.processes() if self._server.poll() is None else ():
-            with contextlib.suppress(psutil.Error):
-                process.kill()
+        if self._server.poll() is None:
+            kill(self.processes())
         self._server.wait()
         self._thread.join()
 
@@ -92,13 +90,7 @@ class Compilation:
 
     def processes(self) -> list[psutil.Process]:
         """The compile server and its forks."""
-        if self._server is None:
-            return []
-        try:
-            server = psutil.Process(self._server.pid)
-            return [server, *server.children(recursive=True)]
-        except psutil.Error:
-            return []
+        return [] if self._server is None else family(self._server.pid)
 
     def _listen(self) -> None:
         for line in (self._server and self._server.stdout) or ():

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import signal
 import sys
 import threading
 import time
@@ -19,15 +18,15 @@ from typing import Any
 
 import cloudpickle
 
+from finpile_pipelines.runner.child_processes import end_with
 from finpile_pipelines.runner.in_process import Place, Steps
 
 Answer = tuple[list[tuple[Place, Any]], BaseException | None]
-_POLL_SECONDS = 0.5
 
 
 def main(launcher: Connection) -> None:
     """Serves until the pipeline ends, or until the fork server ends, which ends with the launcher."""
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
     sys.stderr = open(os.devnull, "w")  # noqa: SIM115  (until the process ends; the launcher reports failures)
     found: list[tuple[Place, Any]] = []
     launcher.send_bytes(str(os.getpid()).encode())
@@ -50,10 +49,3 @@ def _portable(error: Exception) -> BaseException:
     except Exception:
         return RuntimeError("".join(traceback.format_exception(error)))
     return error
-
-
-def _end_with(parent: int) -> None:
-    """A killed launcher cannot end its workers, which would then write into the folder of the next run."""
-    while os.getppid() == parent:  # an orphan gets another parent, even if its dead one is still a zombie
-        time.sleep(_POLL_SECONDS)
-    os.kill(os.getpid(), signal.SIGKILL)
