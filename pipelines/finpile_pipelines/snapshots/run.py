@@ -52,7 +52,7 @@ def check_base(base: Base) -> None:
     Raises: IntegrityError or ConfigError if a file is missing, or the tokenizer is altered.
     """
     base.check_files()
-    if tokens.why_not(base) is None:
+    if tokens.are_made(base):
         tokens.check_tokenizer(base)
 
 
@@ -75,7 +75,7 @@ class SnapshotRun:
         self._base = base
         self._engine = engine
         self._takedowns = takedowns
-        self._has_tokens = tokens.why_not(base) is None
+        self._has_tokens = tokens.are_made(base)
         self._selection = selection or Selection()
         self._sizes = sizes
         self._listen = listen

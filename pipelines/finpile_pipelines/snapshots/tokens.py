@@ -31,18 +31,11 @@ from finpile_pipelines.stage import Context, Outcome, Stage
 _COLUMNS = ("id", "text")
 
 
-def why_not(base: Base) -> str | None:
-    """Why a snapshot gets no tokens; None if it does."""
+def are_made(base: Base) -> bool:
+    """Whether the next snapshot gets tokens: the build has some, and no mixture, whose weights are of all documents."""
     is_there = base.number == BUILD or BUILD in numbers(base.layout)  # otherwise it had no tokens, and was deleted
     names = [stage["stage"] for stage in load_snapshot(base.layout, BUILD)["stages"]] if is_there else []
-    if tokens.STAGE.name not in names:
-        return "the build has none"
-    if base.manifest["config"]["mixture"] is not None:
-        return (
-            "the corpus has a mixture, whose weights are of all documents: `finpile build --fresh` makes token shards "
-            "of all"
-        )
-    return None
+    return tokens.STAGE.name in names and base.manifest["config"]["mixture"] is None
 
 
 def check_tokenizer(base: Base) -> None:
