@@ -77,13 +77,8 @@ def count_texts(run: TrainingRun, texts: TrainingTexts) -> list[Chunk]:
         number, table = group
         counts = merge_counts(table)
         write_counts(chunk_file(folder, number), counts)
-        return {
-            "number": number,
-            "label": labels[number],
-            "num_bytes": counts.num_bytes,
-            "num_pretokens": counts.num_pretokens,
-            "num_distinct": len(counts.pretokens),
-        }
+        sizes = (counts.num_bytes, counts.num_pretokens, len(counts.pretokens))
+        return Chunk(number, labels[number], *sizes).to_json()
 
     split = {label: domain for label, domain in domains.items() if domain.num_chunks > 1}
 
@@ -103,8 +98,7 @@ def count_texts(run: TrainingRun, texts: TrainingTexts) -> list[Chunk]:
         return counted | exchange | "Write" >> graph.Map(write)
 
     rows = run.step("count", construct, lambda rows: f"{len(rows)} chunks")
-    chunks = [Chunk(**{**row, "label": tuple(row["label"])}) for row in rows]
-    return sorted(chunks, key=lambda chunk: chunk.number)
+    return sorted(map(Chunk.from_json, rows), key=lambda chunk: chunk.number)
 
 
 def chunk_file(folder: WorkFolder, number: int) -> WorkFile:

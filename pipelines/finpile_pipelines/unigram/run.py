@@ -11,7 +11,7 @@ from finpile import storage
 from finpile.config import TokenizerConfig
 from finpile.output.work_folder import WorkFolder
 from finpile_pipelines import graph
-from finpile_pipelines.exchange.tasks import Gather
+from finpile_pipelines.exchange.tasks import Gather, Outcomes
 from finpile_pipelines.runner.engine import Engine
 
 
@@ -27,7 +27,6 @@ class StepEvent:
 
 
 Listener = Callable[[StepEvent], None]
-Outcomes = list[dict[str, Any]]
 
 
 def _ignore(event: StepEvent) -> None:

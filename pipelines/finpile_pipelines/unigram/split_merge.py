@@ -59,7 +59,7 @@ def train_chunks(run: TrainingRun, chunks: Sequence[Chunk]) -> list[ChunkModel]:
             write_model(file, trainer.train(read_counts(chunk_file(folder, chunk.number)), listen=progress.passed))
         progress.reach(1.0)
         model = read_model(file)
-        return {"number": chunk.number, "pieces": len(model.pieces), "objective": model.objective}
+        return ChunkModel(chunk, len(model.pieces), tuple(model.objective)).to_json()
 
     def construct(pipeline: graph.Pipeline) -> graph.PCollection[dict[str, Any]]:
         largest_first = sorted(chunks, key=lambda chunk: -chunk.num_bytes)
@@ -67,10 +67,7 @@ def train_chunks(run: TrainingRun, chunks: Sequence[Chunk]) -> list[ChunkModel]:
         return pipeline | tasks | "Train" >> graph.Map(train)
 
     rows = narrow.step("train", construct, lambda rows: f"{len(rows)} models")
-    found = {row["number"]: row for row in rows}
-    return [
-        ChunkModel(chunk, found[chunk.number]["pieces"], tuple(found[chunk.number]["objective"])) for chunk in chunks
-    ]
+    return sorted(map(ChunkModel.from_json, rows), key=lambda model: model.chunk.number)
 
 
 class _ChunkProgress:

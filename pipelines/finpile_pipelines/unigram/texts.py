@@ -25,9 +25,9 @@ from finpile.output.snapshots import document_files
 from finpile.report import documents
 from finpile.sources.readers.finding import describe
 from finpile_pipelines import graph
-from finpile_pipelines.exchange.tasks import Tasks
+from finpile_pipelines.exchange.tasks import Outcomes, Tasks
 from finpile_pipelines.progress import report_progress
-from finpile_pipelines.unigram.run import Outcomes, TrainingRun
+from finpile_pipelines.unigram.run import TrainingRun
 
 #: Chunks per domain in the paper, and the maximum for `auto`. Source: BloombergGPT (arXiv:2303.17564) §2.3.
 PAPER_CHUNKS = 256
@@ -64,7 +64,7 @@ class BuildFile:
 class DocumentFile:
     """Any other file that `finpile.report.documents` can read."""
 
-    path: str
+    url: str
     label: Label
     """The domain of texts that do not name one."""
     domain_field: str | None = None
@@ -73,14 +73,9 @@ class DocumentFile:
     split: str = TRAIN
     """Of a documents shard of a build: see `BuildFile`."""
 
-    @property
-    def url(self) -> str:
-        """The file's path."""
-        return self.path
-
     def texts(self) -> Iterator[tuple[Label, pa.Array]]:
         """The file's texts as large_string arrays, and the domain of each array."""
-        found = documents.iter_file(self.path, self.label, self.domain_field, self.text_field, self.split)
+        found = documents.iter_file(self.url, self.label, self.domain_field, self.text_field, self.split)
         for dataset, source, texts in found:
             yield (dataset, source), texts
 
@@ -230,7 +225,7 @@ def _files_of(entry: str, split: str, domain_field: str | None, text_field: str)
     if any(name.startswith("dataset=") and name.endswith(".parquet") for name in _listed(layout.documents)):
         return [BuildFile(file, split) for file in document_files(layout)]
     found = documents.list_files([entry])
-    return [DocumentFile(path, label, domain_field, text_field, split) for path, label in found]
+    return [DocumentFile(url, label, domain_field, text_field, split) for url, label in found]
 
 
 def _listed(folder: str) -> list[str]:

@@ -26,11 +26,12 @@ from finpile.output.stage_record import StageRecord, fingerprint
 from finpile.output.work_folder import WorkFolder
 from finpile.version import __version__
 from finpile_pipelines.engines.local import preload
+from finpile_pipelines.exchange.tasks import Outcomes
 from finpile_pipelines.out_folder import names_in_out
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.runner.owner import owned
 from finpile_pipelines.unigram import heldout
-from finpile_pipelines.unigram.run import Listener, Outcomes, StepEvent, TrainingRun
+from finpile_pipelines.unigram.run import Listener, StepEvent, TrainingRun
 from finpile_pipelines.unigram.texts import Label, TextFile, find_files, measure_texts, versions
 from finpile_pipelines.unigram.tokenizer import OUTPUTS, train, write_training
 
@@ -86,11 +87,12 @@ def train_folder(
             if not is_done:
                 storage.remove_tree(work.url if fresh else work.file("stage.json").url)
             _tell_of_change(work, mark, listen)
-            trainer = _FolderTraining(files, out, config, engine, work, mark, listen)
-            record, ran = stage_record.run_once(work, mark, trainer.run)
+            folder = stage_record.run_folder(work, mark)
+            training = TrainingRun(engine=engine, config=config, folder=folder, listen=listen)
+            record, ran = stage_record.run_once(work, mark, partial(_train, training, files, out, work, mark))
             if is_writable:
-                for folder in (stage_record.run_folder(work, mark).url, _unpublished(work)):
-                    storage.remove_tree(folder)
+                for done in (folder.url, _unpublished(work)):
+                    storage.remove_tree(done)
     about = storage.read_json(storage.join(out, "training.json"))
     return TrainedFolder(about=about, ran=ran, **record.counts)
 
@@ -112,40 +114,17 @@ def evaluate_folder(docs: Iterable[str], out: str, engine: Engine, text_field: s
     return heldout.evaluate(engine, files, layout.root, layout.work(_STAGE))
 
 
-class _FolderTraining:
-    """The work of one call of `train_folder` that has to train."""
-
-    def __init__(
-        self,
-        files: Sequence[TextFile],
-        out: str,
-        config: TokenizerConfig,
-        engine: Engine,
-        work: WorkFolder,
-        mark: str,
-        listen: Listener,
-    ) -> None:
-        self._files = files
-        self._out = out
-        self._work = work
-        self._mark = mark
-        self._run = TrainingRun(engine=engine, config=config, folder=stage_record.run_folder(work, mark), listen=listen)
-
-    def run(self) -> StageRecord:
-        began = time.monotonic()
-        preload("finpile_tokenizer")
-        texts, rows = measure_texts(self._run, self._files)
-        unpublished = _unpublished(self._work)
-        write_training(train(self._run, texts), unpublished)
-        for name in OUTPUTS:
-            storage.move(storage.join(unpublished, name), storage.join(self._out, name))
-        return StageRecord(
-            stage=_STAGE,
-            fingerprint=self._mark,
-            files=(),
-            counts=_found_in(rows),
-            wall_seconds=round(time.monotonic() - began, 3),
-        )
+def _train(training: TrainingRun, files: Sequence[TextFile], out: str, work: WorkFolder, mark: str) -> StageRecord:
+    """The work of a call of `train_folder` that has to train."""
+    began = time.monotonic()
+    preload("finpile_tokenizer")
+    texts, rows = measure_texts(training, files)
+    unpublished = _unpublished(work)
+    write_training(train(training, texts), unpublished)
+    for name in OUTPUTS:
+        storage.move(storage.join(unpublished, name), storage.join(out, name))
+    seconds = round(time.monotonic() - began, 3)
+    return StageRecord(stage=_STAGE, fingerprint=mark, files=(), counts=_found_in(rows), wall_seconds=seconds)
 
 
 def _found_in(rows: Outcomes) -> dict[str, Any]:
