@@ -11,6 +11,8 @@ path.
 Source: Kiveris et al. 2014, Connected Components in MapReduce and Beyond.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -53,25 +55,22 @@ def connect_in_memory(folder: WorkFolder, partitions: int) -> int:
     return int(groups.num_rows)
 
 
+@dataclass(frozen=True, slots=True)
 class ConnectedComponents:
     """Groups the documents of `folder/pairs`, a `PAIR_SCHEMA` file for each range of `a`, by star rounds."""
 
-    def __init__(self, engine: Engine, folder: WorkFolder, partitions: int, stage: str) -> None:
-        self._engine = engine
-        self._stage = stage
-        self._folder = folder
-        self._partitions = partitions
-        self._scratch = folder / "scratch"
-        self._pairs = folder / _PAIRS
-        self._groups = folder / _GROUPS
+    engine: Engine
+    folder: WorkFolder
+    partitions: int
+    stage: str
 
     def run(self) -> int:
         """Writes `folder/groups`, a `GROUP_SCHEMA` file for each range of numbers; returns the document count."""
-        rounds = self._folder / "rounds"
-        number, edges = 0, self._pairs
+        rounds = self.folder / "rounds"
+        number, edges = 0, self.folder / _PAIRS
         while True:
             stars = rounds / f"{number:03d}"
-            engine = self._engine.part(1 - 0.8**number, 1 - 0.8 ** (number + 1))  # the number of rounds is unknown
+            engine = self.engine.part(1 - 0.8**number, 1 - 0.8 ** (number + 1))  # the number of rounds is unknown
             num_changed = self._round(engine, edges, stars)
             if num_changed == 0:
                 num_documents = self._name_groups(stars)
@@ -83,7 +82,7 @@ class ConnectedComponents:
 
     def _round(self, engine: Engine, edges: WorkFolder, stars: WorkFolder) -> int:
         """Applies a large star and a small star to the edges; returns the number of edges that moved."""
-        partitions, file = self._partitions, self._folder.file("changed.json")
+        partitions, file = self.partitions, self.folder.file("changed.json")
 
         def send_both(partition: int) -> PartitionedTables:
             table = clusters.both_ends(read_partition(edges, partition, clusters.NEIGHBOUR_SCHEMA))
@@ -97,25 +96,20 @@ class ConnectedComponents:
             return _moved(starred)
 
         def construct(pipeline: graph.Pipeline) -> None:
-            transport, share = engine.exchange_transport, 1 / (3 * partitions)
-            by_end = ExchangeByPartition(
-                transport, self._scratch, "ByEnd", share, schema=clusters.NEIGHBOUR_SCHEMA, partitions=partitions
-            )
-            by_larger = ExchangeByPartition(
-                transport, self._scratch, "ByLargerEnd", share, schema=clusters.NEIGHBOUR_SCHEMA, partitions=partitions
-            )
+            share, schema = 1 / (3 * partitions), clusters.NEIGHBOUR_SCHEMA
+            by_end, by_larger = (self._exchange(label, schema, share) for label in ("ByEnd", "ByLargerEnd"))
             ends = pipeline | Tasks(range(partitions), 1 / 3) | "Ends" >> graph.Map(send_both) | by_end
-            large = ends | "LargeStar" >> graph.Map(_large_star)
+            large = ends | "LargeStar" >> graph.Map(_starred, clusters.large_star)
             sent = large | "Larger" >> graph.Map(send_larger) | by_larger
-            small = sent | "SmallStar" >> graph.Map(_small_star)
+            small = sent | "SmallStar" >> graph.Map(_starred, clusters.small_star)
             outcomes = (large | "LargeMoved" >> graph.Map(_moved), small | "Write" >> graph.Map(write))
             _ = outcomes | graph.Flatten() | Gather(file)
 
-        engine.run(f"{self._stage}: components", construct)
+        engine.run(f"{self.stage}: components", construct)
         return sum_of("changed")(storage.read_json(file))
 
     def _name_groups(self, stars: WorkFolder) -> int:
-        partitions, groups, file = self._partitions, self._groups, self._folder.file("groups.json")
+        partitions, groups, file = self.partitions, self.folder / _GROUPS, self.folder.file("groups.json")
 
         def send(partition: int) -> PartitionedTables:
             table = clusters.star_groups(read_partition(stars, partition, clusters.NEIGHBOUR_SCHEMA))
@@ -127,18 +121,16 @@ class ConnectedComponents:
             return {"partition": received[0], "documents": table.num_rows}
 
         def construct(pipeline: graph.Pipeline) -> None:
-            exchange = ExchangeByPartition(
-                self._engine.exchange_transport,
-                self._scratch,
-                "ByDocument",
-                schema=clusters.GROUP_SCHEMA,
-                partitions=partitions,
-            )
+            exchange = self._exchange("ByDocument", clusters.GROUP_SCHEMA)
             received = pipeline | Tasks(range(partitions)) | "Stars" >> graph.Map(send) | exchange
             _ = received | "Write" >> graph.Map(write) | Gather(file)
 
-        self._engine.part(1, 1).run(f"{self._stage}: groups", construct)
+        self.engine.part(1, 1).run(f"{self.stage}: groups", construct)
         return sum_of("documents")(storage.read_json(file))
+
+    def _exchange(self, label: str, schema: pa.Schema, share: float = 0.0) -> ExchangeByPartition:
+        transport, scratch = self.engine.exchange_transport, self.folder / "scratch"
+        return ExchangeByPartition(transport, scratch, label, share, schema=schema, partitions=self.partitions)
 
 
 def _file(folder: WorkFolder, partition: int) -> WorkFile:
@@ -152,13 +144,8 @@ def _by_first(origin: int, table: pa.Table, partitions: int) -> PartitionedTable
     )
 
 
-def _large_star(received: tuple[int, pa.Table]) -> _Starred:
-    stars = clusters.large_star(received[1])
-    return received[0], stars.edges, stars.num_changed
-
-
-def _small_star(received: tuple[int, pa.Table]) -> _Starred:
-    stars = clusters.small_star(received[1])
+def _starred(received: tuple[int, pa.Table], star: Callable[[pa.Table], clusters.Stars]) -> _Starred:
+    stars = star(received[1])
     return received[0], stars.edges, stars.num_changed
 
 

@@ -218,11 +218,11 @@ class _Again:
 
         def search(engine: Engine, asking: Sequence[Asking], num_parts: int, writes: int | None = None) -> Answer:
             found = KeySearch(
-                engine,
-                documents,
-                self.index,
+                engine=engine,
+                documents=documents,
+                keys=self.index,
                 index=self._folder_of_index,
-                generations=generations,
+                generations=tuple(generations),
                 scratch=plan.folder / "scratch",
             )
             return found.run(f"{plan.stage}: keys", asking, num_parts, writes)

@@ -67,31 +67,23 @@ class Answer:
     """Of the parts that were written (`Generation.footers`)."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
 class KeySearch:
     """Searches in the index of one pass. The rows and removals of `documents` are those of `Asking`."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        documents: ShardDocuments,
-        keys: Index,
-        *,
-        index: str,
-        generations: Sequence[Generation],
-        scratch: WorkFolder,
-    ) -> None:
-        self._engine = engine
-        self._documents = documents
-        self._keys = keys
-        self._index = index
-        self._generations = tuple(generations)
-        self._scratch = scratch
+    engine: Engine
+    documents: ShardDocuments
+    keys: Index
+    index: str
+    """The folder of the index."""
+    generations: tuple[Generation, ...]
+    scratch: WorkFolder
 
     def run(self, name: str, asking: Sequence[Asking], num_parts: int, writes: int | None = None) -> Answer:
         """Looks for the keys of the documents of `asking`, and writes those that are new as generation `writes`."""
-        engine, scratch = self._engine, self._scratch / "keys"
+        engine, scratch = self.engine, self.scratch / "keys"
         found, asked, parts = (scratch.file(f"{name}.json") for name in ("found", "asked", "parts"))
-        steps = _Steps(self._documents, self._keys, self._index, self._generations, scratch, num_parts, writes)
+        steps = _Steps(self.documents, self.keys, self.index, self.generations, scratch, num_parts, writes)
         tasks = [(one.of(ref), ref) for one in asking for ref in one.refs]
 
         def construct(pipeline: graph.Pipeline) -> None:
