@@ -18,7 +18,6 @@ from typing import Any
 
 import yaml
 
-from finpile import storage
 from finpile.as_of import Cut
 from finpile.output.layout import Layout, read_published
 from finpile.output.manifest import load_manifest, published
@@ -206,7 +205,7 @@ def _rows(out: Path, folder: str) -> list[str]:
     copies, found = read_copies(layout, manifest), []
     for path in published(manifest, folder):
         if "/stage=takedown/" not in path:
-            table = read_published(storage.join(layout.root, path))
+            table = read_published(layout.root, path)
             table = with_copies(table, copies) if folder == "documents" else table
             found += [repr(sorted((name, str(value)) for name, value in row.items())) for row in table.to_pylist()]
     return found

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from finpile import storage
 from finpile.as_of.counts import Ledger, Texts, stage_counts
 from finpile.as_of.cut import Cut, ends_of
-from finpile.counts.published import count_documents, count_ledger
+from finpile.counts.published import count_documents, count_ledger, facts_of
 from finpile.dedup.order import UNDATED
 from finpile.documents.document import with_column
 from finpile.documents.ledger import PUBLISHED_LEDGER_SCHEMA
@@ -76,7 +76,7 @@ def write_cut(source: Layout, target: Layout, manifest: Mapping[str, Any], cut: 
             )
             removed.append(count_ledger(target.root, path, rows["stage"][0].as_py(), rows))
     for entry in removed:
-        texts.add_removed(read_published(storage.join(target.root, entry["path"])))
+        texts.add_removed(read_published(target.root, entry["path"]))
     documents = []
     for file in files.below("documents"):
         rows, path = rows_of_day(file, cut), file.path
@@ -85,9 +85,7 @@ def write_cut(source: Layout, target: Layout, manifest: Mapping[str, Any], cut: 
             texts.add(rows)
             stored = rows.drop_columns(["dataset", "source"])
             storage.write_parquet(storage.join(target.root, path), stored)
-            of_file = files.facts_of(path)
-            facts = None if of_file is None else of_file.stored()
-            facts = None if facts is None else facts.filter(pc.is_in(facts["id"], rows["id"].combine_chunks()))
+            facts = facts_of(files.facts_of(path), rows)
             documents.append(count_documents(target.root, path, rows, facts))
     if ledger.missing(texts.ids):
         raise IntegrityError(
@@ -103,13 +101,12 @@ def count_again(target: Layout, manifest: Mapping[str, Any], split: Mapping[str,
     `manifest` is that of the whole build.
     """
     texts = Texts(manifest)
-    urls = [storage.join(target.root, entry["path"]) for entry in split["ledger"]]
-    for url in urls:
-        texts.add_spans(read_published(url))
-    for url in urls:
-        texts.add_removed(read_published(url))
+    for entry in split["ledger"]:
+        texts.add_spans(read_published(target.root, entry["path"]))
+    for entry in split["ledger"]:
+        texts.add_removed(read_published(target.root, entry["path"]))
     for entry in split["documents"]:
-        texts.add(read_published(storage.join(target.root, entry["path"])))
+        texts.add(read_published(target.root, entry["path"]))
     return stage_counts(manifest, split["documents"], split["ledger"], texts)
 
 

@@ -16,6 +16,7 @@ from finpile.documents.split import HELDOUT
 from finpile.filings.facts import FACT_SCHEMA, fact_counts
 from finpile.output import stage_record
 from finpile.output.layout import facts_part
+from finpile.output.published_files import PublishedFile
 from finpile.output.stage_record import FileRecord
 
 #: In the counts of a file of documents: the file of its facts. Absent if it has none.
@@ -38,6 +39,14 @@ def count_documents(root: str, path: str, documents: pa.Table, facts: pa.Table |
         **counts_of_documents(documents),
         **with_facts,
     }
+
+
+def facts_of(file: PublishedFile | None, documents: pa.Table) -> pa.Table | None:
+    """The rows of a file of facts that are of these documents."""
+    if file is None:
+        return None
+    facts = file.stored()
+    return facts.filter(pc.is_in(facts["id"], documents["id"].combine_chunks()))
 
 
 def counts_of_documents(documents: pa.Table) -> dict[str, Any]:

@@ -296,9 +296,13 @@ def row_of(path: str) -> tuple[str, str]:
     return named["dataset"], named["source"]
 
 
-def read_published(url: str, columns: Sequence[str] | None = None) -> pa.Table:
-    """A Parquet file below `documents/` or `removed/`, with the columns that its folders' names hold, as strings."""
-    (table,) = with_path_columns(url, columns, lambda stored: [storage.read_parquet(url, stored)])
+def read_published(root: str, path: str, columns: Sequence[str] | None = None) -> pa.Table:
+    """The Parquet file `root/path`, with the columns that the folders in `path` hold, as strings.
+
+    Folders in `root` hold none, whatever they are called.
+    """
+    url = storage.join(root, path)
+    (table,) = with_path_columns(path, columns, lambda stored: [storage.read_parquet(url, stored)])
     return table
 
 
@@ -307,14 +311,9 @@ def with_path_columns(
 ) -> Iterator[pa.Table]:
     """The tables that `read` returns for those of the columns that are in a file at `path`, None for all, with the
     columns that the names of its folders hold, as strings."""
-    named, stored = _split_columns(path, columns)
+    named = {name: value for name, value in values_in_path(path).items() if columns is None or name in columns}
+    stored = None if columns is None else [name for name in columns if name not in named]
     return (_with_named(table, named, columns) for table in read(stored))
-
-
-def _split_columns(url: str, columns: Sequence[str] | None) -> tuple[dict[str, str], list[str] | None]:
-    """The wanted columns that the path holds, with their values, and the names of the others; None for all."""
-    named = {name: value for name, value in values_in_path(url).items() if columns is None or name in columns}
-    return named, None if columns is None else [name for name in columns if name not in named]
 
 
 def _with_named(table: pa.Table, named: Mapping[str, str], columns: Sequence[str] | None) -> pa.Table:

@@ -8,8 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from finpile import storage
-from finpile.output.layout import Layout, with_path_columns
+from finpile.output.layout import Layout, read_published
 from finpile.output.manifest import counts_by_stage, published
 from finpile.output.published_files import Advance
 
@@ -39,8 +38,7 @@ class Output:
 
     def table(self, path: str, columns: Sequence[str] | None = None) -> pa.Table:
         """The rows of a Parquet file, with the columns that its folders' names hold."""
-        url = storage.join(self.layout.root, path)
-        (table,) = with_path_columns(path, columns, lambda stored: [storage.read_parquet(url, stored)])
+        table = read_published(self.layout.root, path, columns)
         self.advance(table.nbytes)
         return table
 

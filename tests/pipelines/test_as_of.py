@@ -26,12 +26,12 @@ from finpile.as_of import Cut, check_causal
 from finpile.config import load_config
 from finpile.documents.document import PUBLISHED_SCHEMA, document_id
 from finpile.errors import ConfigError, InputError
-from finpile.output.layout import Layout, read_published
+from finpile.output.layout import Layout
 from finpile.output.manifest import CHECKSUM, checksum_of, load_manifest
 from finpile.output.stage_record import file_record
 from finpile.verify import as_of as as_of_checks
 from finpile.verify import verify
-from tests.support.trees import rows_below
+from tests.support.trees import read_published, rows_below
 
 WORDS = "shares bond yield oil gold rate bank court trade profit loss market wheat port ship steel index".split()  # noqa: SIM905
 MENU = "Home News Markets Contact us for all questions about this page"
@@ -239,6 +239,15 @@ def test_an_unfinished_corpus_names_the_command_that_ends_it(
         build(load_config(folder / "corpus.yaml"), str(tmp_path / "build"), Engine(num_workers=1), listen=stop)
     with pytest.raises(InputError, match=r"finpile build CONFIG\.yaml -o "):
         load_manifest(Layout(str(tmp_path / "build")))
+
+
+def test_a_corpus_may_be_in_a_folder_that_is_called_like_one_of_its_own(
+    whole: Callable[[str], tuple[Path, list[dict[str, Any]]]], tmp_path: Path
+) -> None:
+    folder, _ = whole("exact")
+    out = tmp_path / "dataset=Other" / "source=Web" / "stage=near" / "out"
+    as_of(str(folder / "out"), Cut(date(2020, 5, 31)), str(out), Engine(num_workers=1), until="split")
+    assert [check for check in verify(str(out)) if not check.ok] == []
 
 
 def test_commands_read_a_corpus_as_of_a_day(

@@ -11,12 +11,13 @@ import pytest
 from finpile_pipelines import tokens
 
 from finpile.documents.split import TRAIN
-from finpile.output.layout import Layout, read_published, row_of
+from finpile.output.layout import Layout, row_of
 from finpile.output.published_files import PublishedFile
 from finpile.output.snapshots import published_files
 from finpile.storage import parquet
 from finpile.tokens.counts import count_documents
 from finpile.tokens.tokenizer_files import load_tokenizer, tokenizer_checksum
+from tests.support.trees import read_published
 
 COLUMNS = ("dataset", "source", "id", "text", "timestamp", "split")
 

@@ -24,7 +24,7 @@ from finpile_tokenizer import UnigramTokenizer
 from finpile.config import CorpusConfig, load_config
 from finpile.documents.split import HELDOUT
 from finpile.errors import ConfigError
-from finpile.output.layout import Layout, read_published
+from finpile.output.layout import Layout
 from finpile.output.manifest import load_manifest
 from finpile.output.snapshots import load_snapshot, published_files
 from finpile.output.takedowns import Wanted
@@ -35,7 +35,7 @@ from finpile.tokens.store import TokenStore, write_token_shard
 from finpile.verify import snapshot_tokens
 from finpile.verify.output import Output
 from tests.support.made_days import CORPUS, failed, make_days, write_batch
-from tests.support.trees import assert_same, files_below
+from tests.support.trees import assert_same, files_below, read_published
 
 _TOKENS = {
     "tokenizer": {"vocab_size": 300, "chunks": 1, "chunk_vocab_size": 290},

@@ -16,7 +16,6 @@ from finpile_pipelines.runner.engine import Engine
 
 from finpile.config import load_config
 from finpile.errors import ConfigError
-from finpile.output.layout import read_published
 from finpile.output.published import open_documents
 from finpile.report.from_manifest import sub_source_statistics
 from finpile.report.statistics import CorpusStatistics, SourceStatistics, SubSourceStatistics
@@ -24,7 +23,7 @@ from finpile.report.table import RowKind
 from finpile.report.table1 import MAX_PARTS, table1
 from finpile.tokens.tokenizer_files import load_tokenizer
 from finpile.verify import verify
-from tests.support.trees import rows_below
+from tests.support.trees import read_published, rows_below
 
 Snapshot = Callable[[Path], dict[str, bytes]]
 _HOSTS = ("www.north.example", "south.example", "north.example", None)

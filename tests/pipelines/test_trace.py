@@ -23,13 +23,13 @@ from finpile.config import load_config
 from finpile.documents.split import HELDOUT, TRAIN
 from finpile.errors import ConfigError, FinpileError, InputError, IntegrityError
 from finpile.history.trace import find_document, tokens_of
-from finpile.output.layout import Layout, read_published, row_of
+from finpile.output.layout import Layout, row_of
 from finpile.tokens.provenance import Span, TokenProvenance
 from finpile.tokens.tokenizer_files import load_tokenizer
 from finpile.verify import tokens as token_checks
 from finpile.verify import verify
 from finpile.verify.output import Output
-from tests.support.trees import rows_below
+from tests.support.trees import read_published, rows_below
 
 
 def all_shards(out: Path) -> Iterator[TokenProvenance]:

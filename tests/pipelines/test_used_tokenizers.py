@@ -23,7 +23,7 @@ from finpile_pipelines.snapshots.remove import remove
 from finpile.as_of import Cut
 from finpile.config import CorpusConfig, load_config
 from finpile.errors import ConfigError, IntegrityError
-from finpile.output.layout import Layout, read_published, row_of
+from finpile.output.layout import Layout, row_of
 from finpile.output.manifest import load_manifest
 from finpile.output.takedowns import Wanted
 from finpile.tokens.provenance import TokenProvenance
@@ -33,6 +33,7 @@ from finpile.verify import verify
 from tests.support.made_days import CORPUS, failed, make_days, write_batch
 from tests.support.other_tokenizers import LOSSLESS, TEXTS, WRITERS
 from tests.support.real_data import DATA
+from tests.support.trees import read_published
 
 REAL = {
     "real_gpt2": "gpt2",

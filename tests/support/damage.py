@@ -14,11 +14,11 @@ from finpile import storage
 from finpile.documents.document import PUBLISHED_SCHEMA
 from finpile.documents.ledger import PUBLISHED_LEDGER_SCHEMA
 from finpile.output import stage_record
-from finpile.output.layout import Layout, read_published
+from finpile.output.layout import Layout
 from finpile.output.manifest import CHECKSUM, checksum_of
 from finpile.report.dataset_card import write_card
 from finpile.verify import distinct, inputs, texts, verify
-from tests.support.trees import rows_below
+from tests.support.trees import read_published, rows_below
 
 Row = dict[str, Any]
 Change = Callable[[list[Row]], list[Row] | None]

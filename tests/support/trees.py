@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from finpile.output.layout import read_published
+import pyarrow as pa
+
+from finpile.output import layout
+
+
+def read_published(path: str, columns: Sequence[str] | None = None) -> pa.Table:
+    """A file of documents or of the ledger, with the columns that the names of its folders hold."""
+    return layout.read_published("/", path.removeprefix("/"), columns)
 
 
 def rows_below(folder: Path) -> list[dict[str, Any]]:
