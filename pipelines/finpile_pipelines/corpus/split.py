@@ -6,6 +6,7 @@ run, the machine, or the distribution of the input over files.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
@@ -127,12 +128,10 @@ def run(context: Context) -> Outcome:
 
     Raises: RunError if no document is left.
     """
-    outcomes = publish(context, _plan(context), Selection(context.refs), redirects(context, work=0.1))
-    documents = [outcome for outcome in outcomes if "stage" not in outcome]
-    if not documents:
+    counts = publish(context, _plan(context), Selection(context.refs), redirects(context, work=0.1))
+    if not counts["documents"]:
         raise RunError("no document is left after cleaning and deduplication: see the reasons in removed/")
-    ledger = [outcome for outcome in outcomes if "stage" in outcome]
-    return Outcome(counts={"documents": documents, "ledger": ledger}, files=files_of(outcomes))
+    return Outcome(counts=counts, files=files_of(chain.from_iterable(counts.values())))
 
 
 STAGE = Stage(name="split", settings=settings, run=run, releases_lock=True)
@@ -175,8 +174,9 @@ def redirects(context: Context, work: float = 1.0) -> RedirectDuplicates | None:
 
 def publish(
     context: Context, parts: Parts, selection: Selection, redirect: RedirectDuplicates | None = None
-) -> list[dict[str, Any]]:
-    """Writes `documents/` and `removed/`, after the pass `redirect`; returns one row per file.
+) -> dict[str, list[dict[str, Any]]]:
+    """Writes `documents/` and `removed/`, after the pass `redirect`; returns a row for each file of `documents`, and of
+    the `ledger`.
 
     The ledger's rows of `ingest` and `clean`, and tombstones, are those in the folders of these stages, without those
     of earlier snapshots.
@@ -237,7 +237,10 @@ def publish(
 
     engine.run("split", construct)
     outcomes: list[dict[str, Any]] = storage.read_json(results)
-    return outcomes
+    return {
+        "documents": [outcome for outcome in outcomes if "stage" not in outcome],
+        "ledger": [outcome for outcome in outcomes if "stage" in outcome],
+    }
 
 
 def _documents(applied: tuple[PartitionedTables, PartitionedTables]) -> PartitionedTables:

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import storage
-from finpile.counts.published import FACTS_FILE, count_documents, count_ledger, files_of
+from finpile.counts.published import FACTS_FILE, count_documents, count_ledger, facts_of, files_of
 from finpile.output import stage_record
 from finpile.output.layout import Layout, added_part, rewritten_part, values_in_path
 from finpile.output.published_files import PublishedFile
@@ -53,22 +54,18 @@ def run(base: Base, taken_down: pa.ChunkedArray, context: Context) -> Outcome:
     selection = Selection([ref for ref in refs if ref.index >= num_before or ref.index in changes.rows], changes.rows)
     added = publish(context, _plan(context, base, changes, number), selection)
     gone = _changed_documents(context, [refs[index] for index in changes.rows], changes)
-    entries = {"documents": base.counts("split")["documents"], "ledger": base.counts("split")["ledger"]}
-    rewritten = _rewrite(context, base, entries, gone, taken_down.combine_chunks(), number)
-    of_kind = {
-        "documents": [outcome for outcome in added if "stage" not in outcome],
-        "ledger": [outcome for outcome in added if "stage" in outcome],
-    }
+    earlier = base.counts("split")
+    rewritten = _rewrite(context, base, gone, taken_down.combine_chunks(), number)
     counts = {
         kind: sorted(
-            [*(row for entry in found for row in rewritten.get(entry["path"], [entry])), *of_kind[kind]],
+            [*(row for entry in earlier[kind] for row in rewritten.get(entry["path"], [entry])), *rows],
             key=lambda row: row["path"],
         )
-        for kind, found in entries.items()
+        for kind, rows in added.items()
     }
-    written = [*added, *(row for rows in rewritten.values() for row in rows)]
+    written = chain.from_iterable([*added.values(), *rewritten.values()])
     facts = {
-        "rewritten": _paths(rewritten, entries["documents"]),
+        "rewritten": _paths(rewritten, earlier["documents"]),
         "copies": dict(sorted(changes.copies.items())),
         "changed": sorted(gone["id"].to_pylist()),
     }
@@ -149,7 +146,6 @@ def _changed_documents(context: Context, refs: Sequence[ShardRef], changes: Chan
 def _rewrite(
     context: Context,
     base: Base,
-    entries: Mapping[str, Sequence[Mapping[str, Any]]],
     gone: pa.Table,
     taken_down: pa.Array,
     number: int,
@@ -163,7 +159,7 @@ def _rewrite(
         return {}
     ids = pa.concat_arrays([gone["id"].combine_chunks(), taken_down])
     rows = set(zip(gone["dataset"].to_pylist(), gone["source"].to_pylist(), strict=True))
-    dedup = stages.dedup_stages()
+    dedup, entries = stages.dedup_stages(), base.counts("split")
     tasks = [entry["path"] for entry in entries["documents"] if (entry["dataset"], entry["source"]) in rows]
     tasks += [entry["path"] for entry in entries["ledger"] if entry["stage"] in dedup]
     early = [entry["path"] for entry in entries["ledger"] if entry["stage"] not in dedup and len(taken_down)]
@@ -194,7 +190,5 @@ def _without(
     stored = named.drop_columns(list(values_in_path(path)))
     storage.write_parquet(storage.join(target.root, replacing), stored)
     if path.startswith("documents/"):
-        left = None if facts is None else facts.stored()
-        left = None if left is None else left.filter(pc.invert(pc.is_in(left["id"], gone)))
-        return {"path": path, "files": [count_documents(target.root, replacing, named, left)]}
+        return {"path": path, "files": [count_documents(target.root, replacing, named, facts_of(facts, named))]}
     return {"path": path, "files": [count_ledger(target.root, replacing, named["stage"][0].as_py(), named)]}
