@@ -105,18 +105,19 @@ def read_all(fs: Any, path: str, start: int | None = None, end: int | None = Non
     return repeated(path, lambda: bytes(fs.cat_file(path, start=start, end=end, **whole)))
 
 
-def read_buffer(url: str) -> pa.Buffer:
-    """The bytes of a file: mapped into memory if it is local, else of one request.
+def read_buffer(url: str, start: int = 0, size: int | None = None) -> pa.Buffer:
+    """The bytes of a file, or `size` of them from `start` on: mapped into memory if it is local, else of one request.
 
     Raises: FileNotFoundError.
     """
     fs, path = file_system_of(url)
     if not isinstance(fs, LocalFileSystem):
-        return pa.py_buffer(read_all(fs, path))
+        return pa.py_buffer(read_all(fs, path) if size is None else read_all(fs, path, start, start + size))
     if os.path.getsize(path) == 0:  # cannot be mapped
         return pa.py_buffer(b"")
     with pa.memory_map(path) as source:
-        return source.read_buffer()
+        source.seek(start)
+        return source.read_buffer(size)
 
 
 def upload(fs: Any, local_path: str, path: str) -> None:

@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from fsspec.implementations.local import LocalFileSystem
 from zlib_ng import zlib_ng
 
 from finpile import storage
 from finpile.errors import IntegrityError
 from finpile.output.work_folder import WorkFile
-from finpile.storage.file_systems import file_system_of, read_all
+from finpile.storage.file_systems import read_buffer
 
 _I32 = npt.NDArray[np.int32]
 #: Where the messages of an Arrow file begin.
@@ -50,7 +49,7 @@ def read_batches(
     first = 0
     for start, size, num_rows, crc32 in found.batches:
         if np.searchsorted(rows, first) < np.searchsorted(rows, first + num_rows):
-            data = _range(file.url, start, size)
+            data = read_buffer(file.url, start, size)
             if zlib_ng.crc32(data) != crc32:
                 raise file.damage()
             yield first, pa.ipc.read_record_batch(data, schema)
@@ -98,12 +97,3 @@ def _load(file: WorkFile, places_url: str) -> _Places | None:
     except (FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError):
         return None
     return places if places.seal == file.seal() else None
-
-
-def _range(url: str, start: int, size: int) -> pa.Buffer:
-    fs, path = file_system_of(url)
-    if not isinstance(fs, LocalFileSystem):
-        return pa.py_buffer(read_all(fs, path, start, start + size))
-    with pa.memory_map(path) as source:
-        source.seek(start)
-        return source.read_buffer(size)
