@@ -34,6 +34,7 @@ ENTRY_SCHEMA = pa.schema(
         pa.field("row", pa.int32(), nullable=False),
     ]
 )
+PLACE_SCHEMA = pa.schema([ENTRY_SCHEMA.field(name) for name in ("shard", "row")])
 #: Entries of one part, about: what a worker holds at once.
 PART_ENTRIES = 4 << 20
 _DROPPED_BITS = np.uint64(24)
@@ -129,7 +130,7 @@ def search(folder: str, generation: Generation, keys: _U64) -> pa.Table:
     Raises: IntegrityError if a part is missing or damaged.
     """
     if not len(keys):
-        return ENTRY_SCHEMA.empty_table().select(["shard", "row"])
+        return PLACE_SCHEMA.empty_table()
     wanted = np.unique(keys >> _DROPPED_BITS)
     home = generation_folder(folder, generation.number)
     low, high = (_part_of(key, generation.num_parts) for key in (keys[0], keys[-1]))
@@ -139,7 +140,7 @@ def search(folder: str, generation: Generation, keys: _U64) -> pa.Table:
         if low <= part <= high and footer is not None
         for group in _groups(_part_url(home, part, generation.num_parts), footer, wanted)
     ]
-    return pa.concat_tables([ENTRY_SCHEMA.empty_table().select(["shard", "row"]), *found])
+    return pa.concat_tables([PLACE_SCHEMA.empty_table(), *found])
 
 
 def _groups(url: str, footer: str, wanted: _U64) -> Iterator[pa.Table]:

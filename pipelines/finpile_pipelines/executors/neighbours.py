@@ -17,7 +17,7 @@ from finpile import storage
 from finpile.dedup.order import UNDATED, ends
 from finpile.dedup.plan import KEY_SCHEMA, Index
 from finpile.output import key_index
-from finpile.output.key_index import ENTRY_SCHEMA, Generation
+from finpile.output.key_index import ENTRY_SCHEMA, PLACE_SCHEMA, Generation
 from finpile.output.work_folder import WorkFile, WorkFolder
 from finpile_pipelines import graph
 from finpile_pipelines.dedup.removals import NO_ROWS
@@ -32,7 +32,6 @@ _I32 = npt.NDArray[np.int32]
 #: Rows of earlier shards, by shard, ascending.
 Found = Mapping[int, _I32]
 _SENT_SCHEMA = ENTRY_SCHEMA.append(pa.field("is_entry", pa.bool_()))
-_PLACE_SCHEMA = pa.schema([ENTRY_SCHEMA.field(name) for name in ("shard", "row")])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,7 +98,7 @@ class KeySearch:
             )
             searched = by_range | "Search" >> graph.Map(steps.search)
             _ = searched | "Parts" >> graph.Map(_first) | "GatherParts" >> Gather(parts)
-            places = searched | "Places" >> graph.Map(_second) | exchange("PlacesByShard", 0.1, _PLACE_SCHEMA, 0)
+            places = searched | "Places" >> graph.Map(_second) | exchange("PlacesByShard", 0.1, PLACE_SCHEMA, 0)
             _ = places | "Write" >> graph.Map(steps.write) | "GatherFound" >> Gather(found)
 
         engine.run(name, construct)
@@ -164,7 +163,7 @@ class _Steps:
             entries = sent.filter(sent["is_entry"]).select(ENTRY_SCHEMA.names).combine_chunks()
             folder = key_index.generation_folder(self.index, self.writes)
             footer = key_index.write_part(folder, part, self.num_parts, entries)
-        places = pa.concat_tables([ENTRY_SCHEMA.empty_table().select(["shard", "row"]), *tables])
+        places = pa.concat_tables([PLACE_SCHEMA.empty_table(), *tables])
         distinct = places.group_by(["shard", "row"], use_threads=False).aggregate([]).combine_chunks()
         tables_by_shard = split_by_partition(distinct, distinct["shard"].to_numpy())
         return {"part": part, "footer": footer}, PartitionedTables(f"{part:06d}", tables_by_shard)
