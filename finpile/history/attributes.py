@@ -138,44 +138,33 @@ def _documents(files: PublishedFiles, names: Mapping[str, str]) -> list[_Documen
             elif row["start"] < row["end"]:
                 spans.setdefault(row["id"], []).append(row)
     copies = Counter(row["duplicate_of"] for row in whole if row["duplicate_of"])
-    repeats, kept_repeats = _repeats(spans)
+    repeats = _repeats(spans)
     found = []
     for row in whole:
-        document = _document(
-            row, row["removed_text"], spans.get(row["id"], ()), names.get(row["id"], row["id"]), repeats, kept_repeats
-        )
+        name = names.get(row["id"], row["id"])
+        document = _document(row, row["removed_text"], spans.get(row["id"], ()), name, repeats)
         group = row["duplicate_of"] or row["id"]
         size = copies[row["duplicate_of"]] + 1 if row["duplicate_of"] else 1
         document.rows.append(_row(document, row["stage"], row["reason"], group, size, row["duplicate_of"]))
         found.append(document)
     for file in files.below("documents"):
         for row in file.table(["id", "locator", "text", "meta"]).to_pylist():
-            some = spans.get(row["id"], ())
             name = name_of(row["meta"], row["id"])
-            document = _document(row, row["text"].encode(), some, name, repeats, kept_repeats)
+            document = _document(row, row["text"].encode(), spans.get(row["id"], ()), name, repeats)
             if row["id"] in copies:
                 document.rows.append(_row(document, None, None, row["id"], copies[row["id"]] + 1, row["id"]))
             found.append(document)
     return found
 
 
-def _repeats(spans: Mapping[str, list[dict[str, Any]]]) -> tuple[Counter[str], set[str]]:
-    """The number of spans of each text, by its digest, and the digests of texts of which a copy is kept."""
+def _repeats(spans: Mapping[str, list[dict[str, Any]]]) -> Counter[str]:
+    """The number of spans of each text, by its digest, one more if a copy is kept."""
     rows = [row for some in spans.values() for row in some]
-    return (
-        Counter(_digest(row["removed_text"]) for row in rows),
-        {_digest(row["removed_text"]) for row in rows if row["duplicate_of"]},
-    )
+    kept = {_digest(row["removed_text"]) for row in rows if row["duplicate_of"]}
+    return Counter([*(_digest(row["removed_text"]) for row in rows), *kept])
 
 
-def _document(
-    row: Mapping[str, Any],
-    left: bytes,
-    spans: Any,
-    name: str,
-    repeats: Counter[str],
-    kept_repeats: set[str],
-) -> _Document:
+def _document(row: Mapping[str, Any], left: bytes, spans: Any, name: str, repeats: Counter[str]) -> _Document:
     """A document with the rows of its spans, in places of the text as it was read.
 
     A span may begin or end within a character, where the kept copy changes: the character is in the span before.
@@ -186,9 +175,8 @@ def _document(
         length = len(text.translate(None, _CONTINUATIONS))
         if removal is not None:
             group = _digest(removal["removed_text"])
-            number = repeats[group] + (group in kept_repeats)
             place = (size, size + len(text), characters, characters + length)
-            found = _row(document, removal["stage"], removal["reason"], group, number, removal["duplicate_of"])
+            found = _row(document, removal["stage"], removal["reason"], group, repeats[group], removal["duplicate_of"])
             document.rows.append(found | dict(zip(_PLACES, place, strict=True)))
         size += len(text)
         characters += length
