@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
 
 import click
 
@@ -10,9 +10,6 @@ from finpile.errors import ConfigError
 from finpile_cli.console import Console, json_option
 from finpile_cli.paths import PathOrUrl
 from finpile_cli.serving import serve
-
-if TYPE_CHECKING:
-    from finpile.audit.served import Audit
 
 
 @click.command()
@@ -48,7 +45,7 @@ def audit_command(
     printed and written to OUT/audit, with 95% intervals.
     """
     from finpile.audit.sample import open_sample
-    from finpile.audit.served import Audit
+    from finpile.audit.served import Audit, audit_server
     from finpile.explorer.corpus import Corpus
 
     if results and port is not None:
@@ -60,7 +57,7 @@ def audit_command(
     with console.progress("drawing", unit="B") as advance:
         audit = Audit(corpus, open_sample(corpus, per_source, pairs, advance))
     if not results:
-        _serve(console, audit, out, port or 0)
+        serve(console, out, port or 0, partial(audit_server, audit))
     page = audit.write_results()
     found = audit.results()
     console.line(f"{found['judged']:,} of {found['items']:,} items are judged")
@@ -72,12 +69,3 @@ def audit_command(
     console.line(page)
     if results:
         console.result({"out": out, "page": page, **found})
-
-
-def _serve(console: Console, audit: Audit, out: str, port: int) -> None:
-    from finpile.audit.served import audit_server
-    from finpile.explorer import write_index
-
-    with console.progress("indexing", unit="B") as advance:
-        write_index(out, advance)
-    serve(console, out, port, lambda: audit_server(audit, out, port))

@@ -142,15 +142,12 @@ def explore_command(
 
 
 def _serve(console: Console, out: str, port: int) -> None:
-    from finpile.explorer import write_index
     from finpile.explorer.serve import address_of, make_server
 
     if "://" in out:
         raise ConfigError(f"{out} is not on this machine: --serve is for folders; without it, pages are written there")
-    with console.progress("indexing", unit="B") as advance:
-        write_index(out, advance)
 
-    def made() -> tuple[socketserver.BaseServer, str]:
+    def made(out: str, port: int) -> tuple[socketserver.BaseServer, str]:
         server = make_server(out, port)
         return server, address_of(server)
 

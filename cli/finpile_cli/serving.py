@@ -13,10 +13,20 @@ if TYPE_CHECKING:
     import socketserver
 
 
-def serve(console: Console, out: str, port: int, make: Callable[[], tuple[socketserver.BaseServer, str]]) -> None:
-    """Serves until Ctrl-C what `make` gives: a server and the address of its page. Raises: ConfigError."""
+def serve(
+    console: Console, out: str, port: int, make: Callable[[str, int], tuple[socketserver.BaseServer, str]]
+) -> None:
+    """Serves until Ctrl-C what `make(out, port)` gives: a server of a build, which gets an index, and the address of
+    its page.
+
+    Raises: ConfigError if the port cannot be used.
+    """
+    from finpile.explorer import write_index
+
+    with console.progress("indexing", unit="B") as advance:
+        write_index(out, advance)
     try:
-        server, address = make()
+        server, address = make(out, port)
     except OSError as error:
         raise ConfigError(f"port {port} cannot be used ({error.strerror}): name another with --port") from None
     console.line(f"open {address}  (Ctrl-C ends it)")

@@ -81,7 +81,7 @@ def sweep_command(
     each size, which equals split and merge with that --vocab-size. With --train DOCS, one Unigram model is trained in
     this process instead and pruned from the largest size to the smallest. DOCS are as in `finpile tokenizer compare`.
     """
-    from finpile_tokenizer.sweep import encoded_sizes
+    from finpile_tokenizer.sweep import cut_to_sizes, encoded_sizes
 
     console = Console(as_json)
     wanted = parse_sizes(sizes)
@@ -90,7 +90,7 @@ def sweep_command(
         raise ConfigError("expected either TOKENIZER, a trained tokenizer, or --train DOCS")
     _check_texts(documents, text_field)
     if tokenizer:
-        vocabularies = _cut(tokenizer, wanted)
+        vocabularies = cut_to_sizes(load_merged(tokenizer), wanted)
     else:
         vocabularies = _trained(console, training, text_field, wanted, max_piece_bytes, num_threads)
     counted = _Counted(text_field)
@@ -147,12 +147,6 @@ class _Counted:
             self.num_bytes += size
             yield texts
             advance(size)
-
-
-def _cut(tokenizer: str, sizes: list[int]) -> list[Vocabulary]:
-    from finpile_tokenizer.sweep import cut_to_sizes
-
-    return cut_to_sizes(load_merged(tokenizer), sizes)
 
 
 def load_merged(folder: str) -> UnigramModel:
