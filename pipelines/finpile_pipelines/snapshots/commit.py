@@ -74,19 +74,10 @@ def commit(
     moves = {file.path: file.path for record in records.values() for file in record.files}
     if INPUTS_PART in moves:
         moves[INPUTS_PART] = added_part(INPUTS_PART, number)
-    copies = _copies(base, records["split"].counts["changes"])
-    copies_path = f"snapshots/{number:06d}-copies.parquet"
-    copies_file = None
-    if copies:
-        storage.write_parquet(storage.join(work.root, copies_path), sorted_copies(copies))
-        copies_file = asdict(file_record(work.root, copies_path, len(copies)))
-        moves[copies_path] = copies_path
-    takedowns_file = None
-    if takedowns.num_rows:
-        path = list_path(number)
-        storage.write_parquet(storage.join(work.root, path), takedowns.sort_by("id"))
-        takedowns_file = asdict(file_record(work.root, path, takedowns.num_rows))
-        moves[path] = path
+    copies = sorted_copies(_copies(base, records["split"].counts["changes"]))
+    lists = {"copies": _write_list(work, f"snapshots/{number:06d}-copies.parquet", copies)}
+    lists["takedowns"] = _write_list(work, list_path(number), takedowns.sort_by("id"))
+    moves |= {file["path"]: file["path"] for file in lists.values() if file is not None}
     added = sorted(moves[file.path] for record in records.values() for file in record.files)
     rewritten = records["split"].counts["changes"]["rewritten"]
     replacing = {path for paths in rewritten.values() for path in paths}
@@ -100,8 +91,7 @@ def commit(
             "parent": base.manifest[CHECKSUM],
             "added": [path for path in added if path not in replacing],
             "rewritten": rewritten,
-            "copies": copies_file,
-            "takedowns": takedowns_file,
+            **lists,
             **facts,
         },
     }
@@ -109,6 +99,14 @@ def commit(
     moves |= {path: path for path in CARD_FILES}
     write_plan(layout.snapshot_plan(number), {"moves": {**moves, **further}, "manifest": manifest})
     finish(layout, number)
+
+
+def _write_list(work: Layout, path: str, rows: pa.Table) -> dict[str, Any] | None:
+    """Writes a list of a snapshot; returns its record, None if it is empty."""
+    if not rows.num_rows:
+        return None
+    storage.write_parquet(storage.join(work.root, path), rows)
+    return asdict(file_record(work.root, path, rows.num_rows))
 
 
 def write_plan(url: str, plan: Mapping[str, Any]) -> None:
