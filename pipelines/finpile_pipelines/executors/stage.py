@@ -24,11 +24,6 @@ class Prepared:
     plan: Plan
     inputs: Inputs
 
-    @property
-    def settings(self) -> list[Any]:
-        """What the outcome depends on, besides earlier stages."""
-        return [self.plan.settings, self.inputs.settings]
-
 
 def stage_of(algorithm: Algorithm) -> Stage:
     """The stage that runs the plan of an algorithm."""
@@ -57,7 +52,7 @@ def prepared_of(context: Context) -> Prepared | None:
 def settings(context: Context) -> list[Any] | None:
     """The settings on which the stage's outcome depends."""
     prepared = prepared_of(context)
-    return None if prepared is None else prepared.settings
+    return None if prepared is None else [prepared.plan.settings, prepared.inputs.settings]
 
 
 def run(context: Context) -> Outcome:
@@ -75,19 +70,14 @@ def over_shards(context: Context, prepared: Prepared) -> PlanOverShards:
         plan=prepared.plan,
         inputs=prepared.inputs,
         refs=tuple(context.refs),
-        documents=documents_of(context),
+        documents=ShardDocuments(
+            scopes=scopes_of(context.config),
+            removals=context.earlier_removals,
+            takedowns=context.removal_folders.get(TAKEDOWN, ()),
+        ),
         folder=context.folder,
         engine=context.engine,
         sizes=context.sizes,
-    )
-
-
-def documents_of(context: Context) -> ShardDocuments:
-    """The documents that earlier stages left."""
-    return ShardDocuments(
-        scopes=scopes_of(context.config),
-        removals=context.earlier_removals,
-        takedowns=context.removal_folders.get(TAKEDOWN, ()),
     )
 
 
