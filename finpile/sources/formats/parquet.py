@@ -9,6 +9,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import IO, Any, BinaryIO, NamedTuple
 
@@ -165,25 +166,17 @@ def _is_simple(kind: pa.DataType) -> bool:
 # --- rows
 
 
+@dataclass(slots=True)
 class _Rows:
     """The rows of one row group; what cannot be read is noted in `damage` by row group and path."""
 
-    def __init__(
-        self,
-        file: pq.ParquetFile,
-        group: int,
-        first_row: int,
-        leaves: Sequence[_Leaf],
-        needed: Sequence[str],
-        damage: dict[tuple[int, str], str],
-    ) -> None:
-        self._file = file
-        self._group = group
-        self._first_row = first_row
-        self._leaves = list(leaves)
-        self._needed = needed
-        self._damage = damage
-        self._num_read = 0
+    file: pq.ParquetFile
+    group: int
+    first_row: int
+    leaves: Sequence[_Leaf]
+    needed: Sequence[str]
+    damage: dict[tuple[int, str], str]
+    num_read: int = 0
 
     def read(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """Ordinals and records."""
@@ -199,10 +192,10 @@ class _Rows:
 
     def _batches(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """Continues behind the rows that were read before a column was left out."""
-        paths = [leaf.path for leaf in self._leaves]
+        paths = [leaf.path for leaf in self.leaves]
         passed = 0
-        for batch in self._file.iter_batches(_BATCH_ROWS, row_groups=[self._group], columns=paths, use_threads=False):
-            known = min(batch.num_rows, self._num_read - passed)
+        for batch in self.file.iter_batches(_BATCH_ROWS, row_groups=[self.group], columns=paths, use_threads=False):
+            known = min(batch.num_rows, self.num_read - passed)
             passed += batch.num_rows
             if known == batch.num_rows:
                 continue
@@ -211,33 +204,33 @@ class _Rows:
                 names = distinct_names(names)
             values = [_values(column) for column in batch.slice(known).columns]
             for cells in zip(*values, strict=True):
-                ordinal = self._first_row + self._num_read
-                self._num_read += 1
+                ordinal = self.first_row + self.num_read
+                self.num_read += 1
                 yield ordinal, dict(zip(names, cells, strict=True))
 
     def _leave_out(self, error: Exception) -> bool:
         """Notes the columns that cannot be read; whether rows can be read without them."""
-        num_rows = self._file.metadata.row_group(self._group).num_rows
-        broken = [leaf for leaf in self._leaves if not self._is_readable(leaf)]
-        needed = [leaf for leaf in broken if any(leaf.feeds(key) for key in self._needed)]
+        num_rows = self.file.metadata.row_group(self.group).num_rows
+        broken = [leaf for leaf in self.leaves if not self._is_readable(leaf)]
+        needed = [leaf for leaf in broken if any(leaf.feeds(key) for key in self.needed)]
         for leaf in broken:
-            rows = f"rows {self._first_row} to {self._first_row + num_rows - 1}"
-            self._damage[self._group, leaf.path] = f"column {leaf.path} of {rows} cannot be read: {error}"
+            rows = f"rows {self.first_row} to {self.first_row + num_rows - 1}"
+            self.damage[self.group, leaf.path] = f"column {leaf.path} of {rows} cannot be read: {error}"
         if needed or not broken:
-            first = self._first_row + self._num_read
-            path = (needed or self._leaves)[0].path
-            lost_rows = f"rows {first} to {self._first_row + num_rows - 1}"
-            self._damage[self._group, path] = (
-                f"{lost_rows} ({num_rows - self._num_read}) are lost with column {path}: {error}"
+            first = self.first_row + self.num_read
+            path = (needed or self.leaves)[0].path
+            lost_rows = f"rows {first} to {self.first_row + num_rows - 1}"
+            self.damage[self.group, path] = (
+                f"{lost_rows} ({num_rows - self.num_read}) are lost with column {path}: {error}"
             )
             return False
-        self._leaves = [leaf for leaf in self._leaves if leaf not in broken]
+        self.leaves = [leaf for leaf in self.leaves if leaf not in broken]
         return True
 
     def _is_readable(self, leaf: _Leaf) -> bool:
         try:
-            batches = self._file.iter_batches(
-                _BATCH_ROWS, row_groups=[self._group], columns=[leaf.path], use_threads=False
+            batches = self.file.iter_batches(
+                _BATCH_ROWS, row_groups=[self.group], columns=[leaf.path], use_threads=False
             )
             for _ in batches:
                 pass
