@@ -124,14 +124,12 @@ def fitted(
 def load(path: str, root: str | None) -> CorpusConfig:
     """The configuration of a corpus file; `root` overrides its own root."""
     import dataclasses
-    from pathlib import Path
 
+    from finpile import storage
     from finpile.config import load_config
 
     config = load_config(path)
-    if root is None:
-        return config
-    return dataclasses.replace(config, root=root if "://" in root else str(Path(root).resolve()))
+    return config if root is None else dataclasses.replace(config, root=storage.real(root))
 
 
 def stage_lines(display: Display, title: str) -> Callable[[StageEvent], None]:

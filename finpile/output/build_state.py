@@ -6,7 +6,6 @@ the manifest of the previous build remains until then. A folder without `.work` 
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -45,8 +44,7 @@ class BuildState:
         """The state of a build with this configuration, given as in a manifest."""
         root = str(config["root"])
         paths = [path for source in config["sources"] for path in source["paths"]]
-        located = [path if "://" in path else posixpath.join(root, path) for path in paths]
-        return cls(name=config["name"], paths=tuple(located), is_whole=is_whole)
+        return cls(name=config["name"], paths=tuple(storage.below(root, path) for path in paths), is_whole=is_whole)
 
 
 def name_as_of(name: str, day: date) -> str:

@@ -18,6 +18,7 @@ from finpile.storage.files import (
 )
 from finpile.storage.folders import (
     absolute,
+    below,
     exists,
     is_file,
     is_local,
@@ -27,6 +28,7 @@ from finpile.storage.folders import (
     list_folder,
     move,
     names_in,
+    real,
     remove_empty_folders,
     remove_files,
     remove_temporaries,
@@ -58,6 +60,7 @@ __all__ = [
     "File",
     "Source",
     "absolute",
+    "below",
     "checked_parquet",
     "create",
     "digest_of",
@@ -83,6 +86,7 @@ __all__ = [
     "read_parquet_if_exists",
     "read_parquet_parts",
     "read_parquet_rows",
+    "real",
     "remove_empty_folders",
     "remove_files",
     "remove_temporaries",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import posixpath
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import PurePosixPath
@@ -37,6 +38,20 @@ def absolute(url: str) -> str:
     ('/out', 's3://corpora/out')
     """
     return url if "://" in url else os.path.abspath(url)
+
+
+def below(root: str, path: str) -> str:
+    """A path that is relative to `root`; an absolute path or a URL as it is.
+
+    >>> below("s3://corpora", "in/x.txt"), below("/corpora", "/in/x.txt")
+    ('s3://corpora/in/x.txt', '/in/x.txt')
+    """
+    return path if "://" in path else posixpath.join(root, path)
+
+
+def real(url: str) -> str:
+    """A local path, made absolute and without links; a URL as it is."""
+    return url if "://" in url else os.path.realpath(url)
 
 
 def exists(url: str) -> bool:

@@ -8,7 +8,6 @@ models of domains without later training documents from the whole build (`finpil
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from finpile import storage
 from finpile.as_of import Cut, check_causal, check_day, must_decide, takedowns_of_day, write_cut, write_takedowns
 from finpile.config import CorpusConfig, from_dict
 from finpile.counts.published import files_of
@@ -64,7 +64,8 @@ def as_of(
     which undated documents are decided, before anything is written.
     """
     whole, layout = Layout(source), Layout(out)
-    if f"{_place(layout)}/".startswith(f"{_place(whole)}/"):
+    place, of_whole = (storage.real(one.root).rstrip("/") for one in (layout, whole))
+    if f"{place}/".startswith(f"{of_whole}/"):
         raise ConfigError(f"-o {out} is the build itself, or a folder in it: name another folder")
     day = _Day.of(whole, cut, until)
     for name in day.table:
@@ -188,11 +189,6 @@ class _Day:
         found = {name: record for name, record in records.items() if record is not None}
         listen(StageEvent(DEDUPLICATED, "found" if is_done else "done", found[DEDUPLICATED]))
         return found
-
-
-def _place(layout: Layout) -> str:
-    """The folder of a build, behind links."""
-    return (layout.root if "://" in layout.root else os.path.realpath(layout.root)).rstrip("/")
 
 
 def _is_whole(layout: Layout) -> bool:

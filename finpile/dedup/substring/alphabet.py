@@ -48,8 +48,7 @@ def open_alphabet(config: SubstringConfig, root: str) -> Alphabet:
     """
     if config.tokenizer is None:
         return Alphabet(None)
-    absolute = "://" in config.tokenizer or config.tokenizer.startswith("/")
-    folder = config.tokenizer if absolute else storage.join(root, config.tokenizer)
+    folder = storage.below(root, config.tokenizer)
     try:
         _open(folder)
     except (TokenizerError, OSError) as error:

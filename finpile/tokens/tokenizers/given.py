@@ -71,9 +71,7 @@ class GivenTokenizer:
 
 
 def _local(config: TokenizerConfig, root: str) -> AbstractContextManager[Path]:
-    place = config.use or ""
-    is_absolute = "://" in place or place.startswith("/")
-    place = place if is_absolute else storage.join(root, place)
+    place = storage.below(root, config.use or "")
     if "://" not in place and not Path(place).exists():
         raise ConfigError(f"tokenizer.use: {place} is not there: give the path of a tokenizer, relative to `root`")
     return local_tokenizer(place)

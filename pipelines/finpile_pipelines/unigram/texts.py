@@ -5,7 +5,6 @@ A domain is a source. A file is a task: the launcher only lists files, and worke
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -149,7 +148,7 @@ def find_files(
         (file for entry in docs for file in _files_of(entry, split, domain_field, text_field)),
         key=lambda file: (file.url, repr(file)),
     )
-    places = Counter(file.url if "://" in file.url else os.path.realpath(file.url) for file in found)
+    places = Counter(storage.real(file.url) for file in found)
     twice = [url for url, count in places.items() if count > 1]
     if twice:
         raise InputError(f"{twice[0]}: is named more than once, so its texts would count twice: name it once")
