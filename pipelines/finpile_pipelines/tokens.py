@@ -34,11 +34,12 @@ from finpile.output import stage_record
 from finpile.output.layout import Layout, heldout_token_part, row_of, token_index, token_part
 from finpile.output.published_files import PublishedFile
 from finpile.output.stage_record import FileRecord
+from finpile.output.work_folder import WorkFolder
 from finpile.storage.sizes import SHARD_BYTES, SHARD_TOKENS, STREAM_BYTES
 from finpile.tokens.copies import DocumentClass
 from finpile.tokens.counts import document_sizes, sum_sizes
 from finpile.tokens.pack import cut_points, overlaps
-from finpile.tokens.provenance import first_byte_of, write_index
+from finpile.tokens.provenance import Pieces, first_byte_of, write_index
 from finpile.tokens.store import id_type, write_token_shard
 from finpile.tokens.tokenizer_files import tokenizer_checksum
 from finpile.tokens.tokenizers.opening import open_build_tokenizer
@@ -49,7 +50,7 @@ from finpile_pipelines.exchange.tasks import After, Gather, PlannedTasks, Tasks
 from finpile_pipelines.mixture import MixedFile, Mixture, SettleCopies, lengths_of, sum_counts
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.stage import Context, Outcome, Stage, all_processes
-from finpile_pipelines.token_streams import Range, StreamPart, read_part, tokens_before, write_stream
+from finpile_pipelines.token_streams import Range, read_part, tokens_before, write_stream
 
 #: Columns of the documents that are encoded.
 _COLUMNS = ("id", "text", "timestamp", "split", SUB_SOURCE.name)
@@ -268,6 +269,63 @@ def _counts(encoded: tuple[PartitionedTables, list[dict[str, Any]]]) -> list[dic
     return encoded[1]
 
 
+_TRAIN_FOLDER = f"tokens/split={TRAIN}/"
+#: Path of a token shard, and the ranges (file of the stream, from, to) of its tokens.
+_WriteTask = tuple[str, list[Range]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _ShardWriter:
+    """Writes token shards from the streams in `folder`. It is pickled for the workers."""
+
+    layout: Layout
+    folder: WorkFolder
+    checksum: str
+    """Of the tokenizer."""
+    vocab_size: int
+    eot_id: int
+    sequence_length: int
+    sources: tuple[Source, ...]
+    """Of a mixture."""
+    documents: Sequence[PublishedFile]
+    """By the numbers that the streams have of them."""
+
+    def write(self, task: _WriteTask) -> Iterator[dict[str, Any]]:
+        """Writes a shard and its index; yields their records."""
+        (path, ranges), root = task, self.layout.root
+        part = read_part(self.folder, ranges)
+        padding = -len(part.ids) % self.sequence_length
+        ids = np.append(part.ids, np.full(padding, self.eot_id, part.ids.dtype)) if padding else part.ids
+        sequences = ids.reshape(-1, self.sequence_length)
+        has_sources = bool(self.sources) and path.startswith(_TRAIN_FOLDER)
+        write_token_shard(
+            storage.join(root, path),
+            sequences,
+            vocab_size=self.vocab_size,
+            eot_id=self.eot_id,
+            tokenizer=self.checksum,
+            padding=padding,
+            sources=self.sources if has_sources else (),
+            runs=part.runs if has_sources else None,
+        )
+        yield asdict(stage_record.file_record(root, path, len(sequences)))
+        index, paths = token_index(path), [file.path for file in self.documents]
+        num_pieces = write_index(
+            storage.join(root, index), part.pieces, self._first_byte(ranges[0], part.pieces), paths
+        )
+        yield asdict(stage_record.file_record(root, index, num_pieces))
+
+    def _first_byte(self, first: Range, pieces: Pieces) -> int:
+        """The byte of its document with which a shard begins; `first` is its first range."""
+        if not pieces.first_token:
+            return 0
+        tokenizer, (number, row) = _open_tokenizer(self.layout.root, self.checksum), pieces.first_document
+        if tokenizer.token_sizes is not None:
+            return int(tokenizer.token_sizes[tokens_before(self.folder, first, pieces)].sum())
+        text = self.documents[number].rows({row})["text"][0].as_py()
+        return first_byte_of(tokenizer, text, pieces.first_token)
+
+
 def _run_pipeline(
     context: Context,
     files: Sequence[Mapping[str, Any]],
@@ -283,12 +341,19 @@ def _run_pipeline(
     engine, layout, folder = context.engine, context.layout, context.folder
     sequence_length, checksum = context.config.tokens.sequence_length, tokenizer_checksum(layout)
     tokenizer = _open_tokenizer(layout.root, checksum)
-    vocab_size, eot_id = tokenizer.vocab_size, tokenizer.eot_id
+    eot_id, scratch = tokenizer.eot_id, folder / "scratch"
     per_shard = max(1, SHARD_TOKENS // sequence_length)
-    scratch = folder / "scratch"
-    sources = mixture.sources if mixture else ()
-    paths = [file["path"] for file in files]
     shards = [PublishedFile.of_counts(layout.root, file) for file in files]
+    writer = _ShardWriter(
+        layout=layout,
+        folder=folder,
+        checksum=checksum,
+        vocab_size=tokenizer.vocab_size,
+        eot_id=eot_id,
+        sequence_length=sequence_length,
+        sources=mixture.sources if mixture else (),
+        documents=shards,
+    )
 
     def write_partition(group: tuple[int, pa.Table]) -> dict[str, Any]:
         name = f"{group[0]:06d}.arrow"
@@ -300,37 +365,6 @@ def _run_pipeline(
             for source, pieces in streams.group(found).items()
             for task in _write_tasks(source, pieces, sequence_length, per_shard, pads or source is not None)
         ]
-
-    def write_shard(task: _WriteTask) -> Iterator[dict[str, Any]]:
-        path, ranges = task
-        part = read_part(folder, ranges)
-        padding = -len(part.ids) % sequence_length
-        ids = np.append(part.ids, np.full(padding, eot_id, part.ids.dtype)) if padding else part.ids
-        sequences = ids.reshape(-1, sequence_length)
-        has_sources = bool(sources) and path.startswith(_TRAIN_FOLDER)
-        write_token_shard(
-            storage.join(layout.root, path),
-            sequences,
-            vocab_size=vocab_size,
-            eot_id=eot_id,
-            tokenizer=checksum,
-            padding=padding,
-            sources=sources if has_sources else (),
-            runs=part.runs if has_sources else None,
-        )
-        yield asdict(stage_record.file_record(layout.root, path, len(sequences)))
-        index = token_index(path)
-        num_pieces = write_index(storage.join(layout.root, index), part.pieces, first_byte(ranges, part), paths)
-        yield asdict(stage_record.file_record(layout.root, index, num_pieces))
-
-    def first_byte(ranges: Sequence[Range], part: StreamPart) -> int:
-        if not part.pieces.first_token:
-            return 0
-        tokenizer, (number, row) = _open_tokenizer(layout.root, checksum), part.pieces.first_document
-        if tokenizer.token_sizes is not None:
-            return int(tokenizer.token_sizes[tokens_before(folder, ranges[0], part.pieces)].sum())
-        text = shards[number].rows({row})["text"][0].as_py()
-        return first_byte_of(tokenizer, text, part.pieces.first_token)
 
     def with_classes(classes: list[dict[str, Any]] | None) -> list[_EncodeTask]:
         return [(shard, number, classes) for number, shard in enumerate(shards)]
@@ -359,15 +393,10 @@ def _run_pipeline(
         lengths = ids | exchange | "Stream" >> graph.Map(write_partition) | "GatherStreams" >> gather
         _ = counts | "GatherCounts" >> Gather(folder.file("statistics.json"))
         ranges = pipeline | "Ranges" >> PlannedTasks(plan, 0.1, after=After(lengths), note="write")
-        written = ranges | "Write" >> graph.FlatMap(write_shard)
+        written = ranges | "Write" >> graph.FlatMap(writer.write)
         _ = written | "GatherFiles" >> Gather(folder.file("files.json"))
 
     engine.run("tokens", construct)
-
-
-_TRAIN_FOLDER = f"tokens/split={TRAIN}/"
-#: Path of a token shard, and the ranges (file of the stream, from, to) of its tokens.
-_WriteTask = tuple[str, list[Range]]
 
 
 def _write_tasks(
