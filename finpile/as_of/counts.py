@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from finpile.clean.html.table_shares import COUNTS
 from finpile.clean.stage.dating import DATE_REASONS
 from finpile.clean.stage.parts import divided
-from finpile.counts.stages import EARLY, Counts, Label, StageCounts, label_of
+from finpile.counts.stages import EARLY, Counts, StageCounts, label_of
 from finpile.counts.texts import TextCounts
-from finpile.documents.document import text_views
+from finpile.documents.document import Label, text_views
 from finpile.output.manifest import counts_by_stage
 from finpile.plugins import stages
 

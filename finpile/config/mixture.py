@@ -19,14 +19,12 @@ from fractions import Fraction
 from typing import Any
 
 from finpile.config import bounds
+from finpile.documents.document import Label
 from finpile.errors import ConfigError, nearest
 
 #: How often a document can be in the training data: a hundred times the epochs that do no harm (Muennighoff et al.
 #: 2023, "Scaling Data-Constrained Language Models", find four).
 MAX_EPOCHS = 400
-
-Row = tuple[str, str]
-"""The dataset and the source: the two levels of Table 1."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,7 +104,7 @@ def weight_of(value: float | WeightConfig) -> WeightConfig:
     return value if isinstance(value, WeightConfig) else WeightConfig(epochs=value)
 
 
-def weights(mixture: MixtureConfig, rows: Iterable[Row]) -> dict[Row, WeightConfig]:
+def weights(mixture: MixtureConfig, rows: Iterable[Label]) -> dict[Label, WeightConfig]:
     """The weight of each row, in the order of the rows.
 
     Raises: ConfigError for a key without a row or with rows of several datasets, for shares without a row that has
@@ -126,7 +124,7 @@ def weights(mixture: MixtureConfig, rows: Iterable[Row]) -> dict[Row, WeightConf
     return found
 
 
-def weight_of_row(mixture: MixtureConfig, row: Row) -> WeightConfig:
+def weight_of_row(mixture: MixtureConfig, row: Label) -> WeightConfig:
     """The weight that the most specific key gives a row; once without one."""
     for key in ("/".join(row), row[1], row[0]):
         if key in mixture:
@@ -144,7 +142,7 @@ def from_setting(setting: Mapping[str, Any]) -> dict[str, float | WeightConfig]:
     }
 
 
-def _check_keys(mixture: MixtureConfig, rows: list[Row]) -> None:
+def _check_keys(mixture: MixtureConfig, rows: list[Label]) -> None:
     datasets = {dataset for dataset, _ in rows}
     for key, value in mixture.items():
         if not isinstance(value, WeightConfig):

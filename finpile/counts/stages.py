@@ -13,9 +13,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 from finpile.documents.digest import add, to_hex
-
-Label = tuple[str, str]
-"""Dataset and source."""
+from finpile.documents.document import Label
 
 #: The stages before deduplication, which count by source.
 EARLY = ("ingest", "clean")

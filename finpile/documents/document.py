@@ -26,6 +26,9 @@ _U8 = npt.NDArray[np.uint8]
 _I64 = npt.NDArray[np.int64]
 _Rows = TypeVar("_Rows", pa.Table, pa.RecordBatch)
 
+Label = tuple[str, str]
+"""Dataset and source of a document: the two levels of Table 1."""
+
 #: Sources of a document's date, most reliable first; `none` if the timestamp is null.
 TIMESTAMP_ORIGINS = ("field", "header", "html", "url", "filename", "none")
 

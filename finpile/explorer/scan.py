@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from finpile.documents.document import Label
 from finpile.documents.labels import host_of
 from finpile.documents.ledger import LEDGER_SCHEMA
 from finpile.documents.split import HELDOUT
@@ -30,8 +31,6 @@ from finpile.explorer.ids import ID, packed
 from finpile.output.layout import row_of, values_in_path
 from finpile.output.published_files import Advance, PublishedFile, PublishedFiles
 from finpile.plugins import stages
-
-Source = tuple[str, str]
 
 #: Bytes of decoded texts in memory.
 _PART_BYTES = 64 << 20
@@ -86,13 +85,13 @@ _REMOVAL_COLUMNS = [name for name in LEDGER_SCHEMA.names if name != "stage"]
 class Names:
     """The names that rows have as numbers."""
 
-    sources: list[Source] = field(default_factory=list)
+    sources: list[Label] = field(default_factory=list)
     reasons: list[tuple[str, str]] = field(default_factory=list)
     """(stage, reason), in the order of the stages, then of the alphabet."""
     files: list[str] = field(default_factory=list)
     """Paths below OUT."""
 
-    _numbers: dict[Source, int] = field(default_factory=dict)
+    _numbers: dict[Label, int] = field(default_factory=dict)
 
     def source(self, dataset: str, source: str) -> int:
         row = (dataset, source)
@@ -131,7 +130,7 @@ def scan_documents(
         yield _sorted(pa.concat_tables(parts), ["split", "month", "id"])
 
 
-def _row_of(file: PublishedFile) -> Source:
+def _row_of(file: PublishedFile) -> Label:
     return row_of(file.path)
 
 

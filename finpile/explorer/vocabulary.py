@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from finpile import storage
-from finpile.config.mixture import Row
+from finpile.documents.document import Label
 from finpile.errors import IntegrityError
 from finpile.explorer.beside import byte_pairs_of
 from finpile.output.layout import Layout, row_of, token_index
@@ -65,7 +65,7 @@ def _other(tokenizer: Tokenizer) -> dict[str, Any]:
     }
 
 
-def _counts(layout: Layout, size: int, advance: Advance) -> tuple[list[Row], npt.NDArray[np.int64]]:
+def _counts(layout: Layout, size: int, advance: Advance) -> tuple[list[Label], npt.NDArray[np.int64]]:
     """How often each id is in the training tokens of each source, [sources, size]; without sources if there are none.
 
     The source of a token is that of its document's file, which the index of the shard has.
@@ -74,7 +74,7 @@ def _counts(layout: Layout, size: int, advance: Advance) -> tuple[list[Row], npt
     if not any(name.endswith(SHARD_SUFFIX) for name in storage.list_files(folder)):
         return [], np.zeros((0, size), np.int64)
     store = TokenStore.open(folder)
-    counts: dict[Row, npt.NDArray[np.int64]] = {}
+    counts: dict[Label, npt.NDArray[np.int64]] = {}
     for url, ids in zip(store.urls, store.tokens(), strict=True):
         try:
             pieces = storage.read_parquet(token_index(url), columns=["file", "num_tokens"])
@@ -94,7 +94,7 @@ def _counts(layout: Layout, size: int, advance: Advance) -> tuple[list[Row], npt
     return found, np.array([counts[row] for row in found], np.int64).reshape(len(found), size)
 
 
-def _by_source(rows: list[Row], counts: npt.NDArray[np.int64]) -> list[dict[str, Any]]:
+def _by_source(rows: list[Label], counts: npt.NDArray[np.int64]) -> list[dict[str, Any]]:
     """Of each source the number of its tokens, of the ids among them, of those in no other source, and typical ones."""
     totals, num_sources = counts.sum(axis=0), (counts > 0).sum(axis=0)
     found = []

@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from finpile.documents.document import Label
 from finpile.documents.fields import find_value
 from finpile.documents.split import TRAIN
 from finpile.errors import InputError, nearest
@@ -32,8 +33,6 @@ TEXT = "text"
 
 #: The dataset of records with `meta.pile_set_name`.
 THE_PILE = "The Pile"
-
-Label = tuple[str, str]
 
 
 def iter_texts(

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
+from finpile.documents.document import Label
 from finpile.report.figures import Cell, count, name, percent
 from finpile.report.statistics import RemovalCount
 from finpile.report.table import Column, Row, RowKind, Table, columns
-
-#: (dataset, source)
-Source = tuple[str, str]
 
 
 def removal_table(removals: Sequence[RemovalCount], num_read: int) -> Table:
@@ -32,7 +30,7 @@ def removal_table(removals: Sequence[RemovalCount], num_read: int) -> Table:
     )
 
 
-def removal_by_source_table(removals: Sequence[RemovalCount], read: Mapping[Source, int]) -> Table:
+def removal_by_source_table(removals: Sequence[RemovalCount], read: Mapping[Label, int]) -> Table:
     """Removals by source and reason; `read` has the number of documents read of each source."""
     lines: list[Row] = []
     for source, members in removals_by_source(removals).items():
@@ -50,9 +48,9 @@ def removal_by_source_table(removals: Sequence[RemovalCount], read: Mapping[Sour
     )
 
 
-def removals_by_source(removals: Iterable[RemovalCount]) -> dict[Source, list[RemovalCount]]:
+def removals_by_source(removals: Iterable[RemovalCount]) -> dict[Label, list[RemovalCount]]:
     """The counts by (dataset, source), sorted."""
-    rows: dict[Source, list[RemovalCount]] = {}
+    rows: dict[Label, list[RemovalCount]] = {}
     for row in sorted(removals, key=lambda row: (row.dataset, row.source)):
         rows.setdefault((row.dataset, row.source), []).append(row)
     return rows

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from finpile.documents.document import Label
 from finpile.report.figures import STEP_THOUSAND, Cell, choose_unit, count, name, unit_name
 from finpile.report.statistics import CorpusStatistics, YearStatistics
 from finpile.report.table import Column, Row, RowKind, Table
@@ -20,8 +21,6 @@ UNDATED = "undated"
 #: The paper prints 363,482 million tokens: the total has at least this number of units.
 _LEAST_UNITS = 1000
 _JANUARY, _DECEMBER = 1, 12
-
-_Source = tuple[str, str]
 
 
 def table2(statistics: CorpusStatistics) -> Table:
@@ -71,7 +70,7 @@ def year_labels(rows: Sequence[YearStatistics]) -> dict[int | None, str]:
 
 
 def _by_year(rows: Sequence[YearStatistics], field: str, what: str, table: str, title: str) -> Table:
-    cells: Counter[tuple[int | None, _Source]] = Counter()
+    cells: Counter[tuple[int | None, Label]] = Counter()
     for row in rows:
         cells[row.year, (row.dataset, row.source)] += getattr(row, field)
     sources = _columns({source for _, source in cells})
@@ -99,7 +98,7 @@ def _line(label: str, values: list[int], exponent: int) -> tuple[Cell, ...]:
     return (name(label), *(count(value, exponent) for value in values), count(sum(values), exponent))
 
 
-def _columns(sources: set[_Source]) -> dict[_Source, str]:
+def _columns(sources: set[Label]) -> dict[Label, str]:
     """Sources with their headings, sorted; with the dataset only if two datasets have a source of that name."""
     names = [source for _, source in sources]
     labels = {pair: pair[1] if names.count(pair[1]) == 1 else f"{pair[1]} ({pair[0]})" for pair in sources}

@@ -15,11 +15,10 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from finpile.documents.document import Label
+
 #: Rows that wait until they are added up with those before them.
 _PENDING_ROWS = 1 << 20
-
-Source = tuple[str, str]
-"""Dataset and source."""
 
 
 def _separators() -> str:
@@ -33,8 +32,8 @@ class WordCounts:
 
     def __init__(self) -> None:
         self._separators = _separators()
-        self._counts: dict[Source, pa.Table] = {}
-        self._pending: defaultdict[Source, list[pa.Table]] = defaultdict(list)
+        self._counts: dict[Label, pa.Table] = {}
+        self._pending: defaultdict[Label, list[pa.Table]] = defaultdict(list)
 
     def watch(self, texts: Iterable[tuple[str, str, pa.Array]]) -> Iterator[tuple[str, str, pa.Array]]:
         """Counts the words of `(dataset, source, texts)`, and yields each unchanged."""
@@ -42,7 +41,7 @@ class WordCounts:
             self.add((dataset, source), array)
             yield dataset, source, array
 
-    def add(self, source: Source, texts: pa.Array) -> None:
+    def add(self, source: Label, texts: pa.Array) -> None:
         """Counts the words of a large_string array."""
         counted = pc.value_counts(pc.split_pattern_regex(texts, self._separators).flatten())
         words, counts = counted.flatten()
@@ -51,7 +50,7 @@ class WordCounts:
         if sum(table.num_rows for table in self._pending[source]) > max(known, _PENDING_ROWS):
             self._add_up(source)
 
-    def frequent(self, sources: Iterable[Source], least: int) -> dict[str, int]:
+    def frequent(self, sources: Iterable[Label], least: int) -> dict[str, int]:
         """The words that occur at least `least` times in these sources together, in order, with their counts."""
         tables = []
         for source in sources:
@@ -60,7 +59,7 @@ class WordCounts:
         table = _added(tables).filter(pc.field("count") >= least).sort_by("word")
         return dict(zip(table["word"].to_pylist(), table["count"].to_pylist(), strict=True))
 
-    def _add_up(self, source: Source) -> None:
+    def _add_up(self, source: Label) -> None:
         known = [self._counts[source]] if source in self._counts else []
         self._counts[source] = _added([*known, *self._pending.pop(source, [])])
 

@@ -23,8 +23,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile.config.mixture import MAX_EPOCHS, Row, WeightConfig, exactly
-from finpile.documents.document import DIGEST_BYTES
+from finpile.config.mixture import MAX_EPOCHS, WeightConfig, exactly
+from finpile.documents.document import DIGEST_BYTES, Label
 from finpile.errors import RunError
 
 I64 = npt.NDArray[np.int64]
@@ -53,7 +53,7 @@ class DocumentClass:
     """The selection key, in hex, and id of the last document that the fraction of the weight selects; None: none."""
 
     @property
-    def row(self) -> Row:
+    def row(self) -> Label:
         return self.dataset, self.source
 
     @property
@@ -83,7 +83,7 @@ class DocumentClass:
         )
 
 
-def classes_of(weights: Mapping[Row, WeightConfig]) -> list[DocumentClass]:
+def classes_of(weights: Mapping[Label, WeightConfig]) -> list[DocumentClass]:
     """The classes of all rows, ordered by row and `least`. The weight of a row with a share is open."""
     return [
         DocumentClass(
@@ -106,7 +106,7 @@ def _epochs(weight: WeightConfig) -> Fraction:
     return Fraction(1) if weight.epochs is None else exactly(weight.epochs)
 
 
-def class_indices(classes: Sequence[DocumentClass], row: Row, num_copies: pa.ChunkedArray | pa.Array) -> I64:
+def class_indices(classes: Sequence[DocumentClass], row: Label, num_copies: pa.ChunkedArray | pa.Array) -> I64:
     """The index in `classes` of the class of each document of one row."""
     of_row = [(index, entry.least) for index, entry in enumerate(classes) if entry.row == row]
     least = np.array([entry[1] for entry in of_row])
@@ -153,7 +153,7 @@ def copies_of(
 
 def settle(
     classes: Sequence[DocumentClass],
-    weights: Mapping[Row, WeightConfig],
+    weights: Mapping[Label, WeightConfig],
     lengths: Sequence[Mapping[int, int]],
     read: Callable[[int], pa.Table],
 ) -> list[DocumentClass]:
@@ -174,7 +174,7 @@ def settle(
 
 
 def with_shares(
-    classes: Sequence[DocumentClass], weights: Mapping[Row, WeightConfig], totals: Sequence[int]
+    classes: Sequence[DocumentClass], weights: Mapping[Label, WeightConfig], totals: Sequence[int]
 ) -> list[DocumentClass]:
     """The classes with the weights that shares give; `totals` are the tokens of each class. Raises: as `settle`."""
     shares = {row: exactly(weight.share) for row, weight in weights.items() if weight.share is not None}
@@ -188,7 +188,7 @@ def with_shares(
         raise RunError("mixture: no source with epochs above 0 has training tokens, so that shares have no size")
     all_tokens = by_epochs / (1 - sum(shares.values()))
     factors = {(row, least): factor for row, weight in weights.items() for least, factor in weight.classes}
-    epochs: dict[Row, Fraction] = {}
+    epochs: dict[Label, Fraction] = {}
     for row, share in shares.items():
         weighted = sum(
             (

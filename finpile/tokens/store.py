@@ -24,7 +24,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from finpile import storage
-from finpile.config.mixture import Row
+from finpile.documents.document import Label
 from finpile.errors import ConfigError, InputError
 from finpile.storage.file_systems import open_file, read_buffer
 from finpile.tokens.pack import Runs, runs_of_sequences
@@ -61,7 +61,7 @@ class TokenMeta:
     """The id of `<|endoftext|>`, which ends every document."""
     tokenizer: str
     """Checksum of the tokenizer that made the ids, in hex."""
-    sources: tuple[Row, ...] = ()
+    sources: tuple[Label, ...] = ()
     """(dataset, source) of the sources to which the column `runs` refers; empty for shards without it."""
 
     def __post_init__(self) -> None:
@@ -99,7 +99,7 @@ def write_token_shard(
     eot_id: int,
     tokenizer: str,
     padding: int = 0,
-    sources: Sequence[Row] = (),
+    sources: Sequence[Label] = (),
     runs: Runs | None = None,
 ) -> int:
     """Writes one shard atomically; returns the number of its sequences.
@@ -259,7 +259,7 @@ class TokenStore:
         is_last = index + 1 == int(self._starts[shard + 1])
         return self.sequence_length - (self._paddings[shard] if is_last else 0)
 
-    def tokens_by_source(self) -> dict[Row, int]:
+    def tokens_by_source(self) -> dict[Label, int]:
         """The tokens of each source in all sequences, `<|endoftext|>` included; empty for shards without sources.
 
         Reads the runs of all shards, but no ids.
@@ -269,7 +269,7 @@ class TokenStore:
             np.add.at(totals, runs.sources, runs.lengths)
         return dict(zip(self.meta.sources, totals.tolist(), strict=True))
 
-    def runs(self, index: int) -> list[tuple[Row, int]]:
+    def runs(self, index: int) -> list[tuple[Label, int]]:
         """The source and number of tokens of each run of a sequence, in order; empty for shards without sources."""
         if not -len(self) <= index < len(self):
             raise IndexError(f"sequence {index} of {len(self)}")

@@ -8,7 +8,8 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from finpile.counts.stages import Label, label_of
+from finpile.counts.stages import label_of
+from finpile.documents.document import Label
 from finpile.documents.sums import add_counts
 from finpile.output.manifest import CERTIFICATE, SNAPSHOT
 from finpile.sources.readers.accounting import SUMS

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from finpile.config.mixture import Row, from_setting, weight_of_row
+from finpile.config.mixture import from_setting, weight_of_row
+from finpile.documents.document import Label
 from finpile.tokens.copies import DocumentClass, class_indices, classes_of, copies_of, with_shares
 from finpile.verify.check import Check
 
@@ -29,7 +30,7 @@ class Mixture:
     """The recorded classes of documents, and what the documents give for them."""
 
     def __init__(
-        self, setting: Mapping[str, Any], recorded: Sequence[Mapping[str, Any]], sources: Sequence[Row]
+        self, setting: Mapping[str, Any], recorded: Sequence[Mapping[str, Any]], sources: Sequence[Label]
     ) -> None:
         self._recorded = recorded
         self._classes = [DocumentClass.from_json(entry) for entry in recorded]
@@ -93,5 +94,5 @@ class Mixture:
         return Check.of("mixture: tokens of each source = weight x tokens", wrong, f"{len(self._classes)} classes")
 
 
-def _row(table: pa.Table) -> Row:
+def _row(table: pa.Table) -> Label:
     return table["dataset"][0].as_py(), table["source"][0].as_py()

@@ -29,7 +29,7 @@ from finpile.as_of.cut import Cut
 from finpile.config import CorpusConfig, TemplatesConfig, from_dict
 from finpile.dedup import exact, templates
 from finpile.dedup.templates import blocks
-from finpile.documents.document import digest_bits, text_views
+from finpile.documents.document import Label, digest_bits, text_views
 from finpile.documents.labels import document_labels
 from finpile.documents.ledger import Spans
 from finpile.output.manifest import CERTIFICATE
@@ -39,8 +39,6 @@ from finpile.verify.check import Check
 from finpile.verify.output import Output
 
 _U64 = npt.NDArray[np.uint64]
-_Label = tuple[str, str]
-
 #: Rules whose labels need no metadata.
 _OF_ORIGIN = ("source", "folder")
 #: The label of documents whose group is unknown; no document has it.
@@ -164,7 +162,7 @@ class _Templates:
 
     def __init__(self, config: CorpusConfig) -> None:
         self._config = config.dedup.templates or TemplatesConfig()
-        rules: dict[_Label, set[str | None]] = {}
+        rules: dict[Label, set[str | None]] = {}
         for source in config.sources:
             for row in source.rows:
                 rules.setdefault((source.dataset, row), set()).add(source.template_group)

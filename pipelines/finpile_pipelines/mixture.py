@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 
 from finpile import storage
 from finpile.config import CorpusConfig, to_dict
-from finpile.config.mixture import Row, WeightConfig, exactly, weights
+from finpile.config.mixture import WeightConfig, exactly, weights
 from finpile.dedup import exact
-from finpile.documents.document import digest_bits
+from finpile.documents.document import Label, digest_bits
 from finpile.documents.split import TRAIN
 from finpile.output.layout import row_of
 from finpile.output.work_folder import WorkFile, WorkFolder
@@ -48,7 +48,7 @@ _COUNTS = ("documents", "tokens", "effective_documents", "effective_tokens")
 class Mixture:
     """The weights of the rows of a corpus."""
 
-    weights: Mapping[Row, WeightConfig]
+    weights: Mapping[Label, WeightConfig]
 
     @classmethod
     def of(cls, config: CorpusConfig) -> "Mixture | None":
@@ -66,7 +66,7 @@ class Mixture:
         return need_counts(self.classes)
 
     @property
-    def sources(self) -> tuple[Row, ...]:
+    def sources(self) -> tuple[Label, ...]:
         """The rows, in the order of their numbers in token shards."""
         return tuple(sorted(self.weights))
 
@@ -87,7 +87,7 @@ class Mixture:
 class MixedFile:
     """The copies of the documents of one shard of documents, and their counts by class."""
 
-    def __init__(self, classes: Sequence[DocumentClass], row: Row) -> None:
+    def __init__(self, classes: Sequence[DocumentClass], row: Label) -> None:
         self._classes = classes
         self._row = row
         self._source = sorted({entry.row for entry in classes}).index(row)

@@ -27,7 +27,7 @@ from finpile_tokenizer.warmup import ENCODING_GROUPS
 from finpile import storage
 from finpile.config import CorpusConfig, to_dict
 from finpile.dedup import exact
-from finpile.documents.document import SUB_SOURCE, digest_bits
+from finpile.documents.document import SUB_SOURCE, Label, digest_bits
 from finpile.documents.split import TRAIN
 from finpile.errors import RunError
 from finpile.output import stage_record
@@ -137,16 +137,13 @@ STAGE = Stage(
 )
 
 
-Source = tuple[str, str]
-
-
 @dataclass(frozen=True, slots=True)
 class Streams:
     """The partitions of each stream, numbered from 0: those of the training documents, then those of each source."""
 
     train: int
     """Number of partitions of the training documents."""
-    heldout: Mapping[Source, range]
+    heldout: Mapping[Label, range]
     """Partitions of the held-out documents of each source that has some."""
 
     @classmethod
@@ -154,7 +151,7 @@ class Streams:
         """Streams of files of documents; each partition has about `STREAM_BYTES` of their text at most."""
         train_bytes = mixture.train_bytes(files) if mixture else sum(file["text_bytes"] for file in files)
         train = max(1, -(-train_bytes // STREAM_BYTES))
-        sizes: dict[Source, int] = {}
+        sizes: dict[Label, int] = {}
         for file in files:
             if file["heldout"]:
                 source = row_of(file["path"])
@@ -169,7 +166,7 @@ class Streams:
     def num_partitions(self) -> int:
         return self.train + sum(map(len, self.heldout.values()))
 
-    def partition(self, table: pa.Table, source: Source) -> np.ndarray[Any, Any]:
+    def partition(self, table: pa.Table, source: Label) -> np.ndarray[Any, Any]:
         """The partition of each document of a source, by its digest."""
         bits = digest_bits(table["digest"])
         partition = by_range(bits, self.train)
@@ -180,10 +177,10 @@ class Streams:
         held = numbers.start + by_range(bits, len(numbers))
         return np.where(is_train.to_numpy(), partition, held)
 
-    def group(self, lengths: Sequence[tuple[str, int]]) -> dict[Source | None, list[tuple[str, int]]]:
+    def group(self, lengths: Sequence[tuple[str, int]]) -> dict[Label | None, list[tuple[str, int]]]:
         """Files of the streams and their lengths, by the source of held-out documents; None: training documents."""
         stream_of = {number: source for source, numbers in self.heldout.items() for number in numbers}
-        grouped: dict[Source | None, list[tuple[str, int]]] = {}
+        grouped: dict[Label | None, list[tuple[str, int]]] = {}
         for name, length in lengths:
             grouped.setdefault(stream_of.get(int(name.removesuffix(".arrow"))), []).append((name, length))
         return grouped
@@ -285,7 +282,7 @@ class _ShardWriter:
     vocab_size: int
     eot_id: int
     sequence_length: int
-    sources: tuple[Source, ...]
+    sources: tuple[Label, ...]
     """Of a mixture."""
     documents: Sequence[PublishedFile]
     """By the numbers that the streams have of them."""
@@ -400,7 +397,7 @@ def _run_pipeline(
 
 
 def _write_tasks(
-    source: Source | None, pieces: Sequence[tuple[str, int]], sequence_length: int, per_shard: int, pads: bool
+    source: Label | None, pieces: Sequence[tuple[str, int]], sequence_length: int, per_shard: int, pads: bool
 ) -> Iterator[_WriteTask]:
     """The shards of one stream; with `pads`, the incomplete last sequence is one of them, too."""
     names, lengths = [name for name, _ in pieces], [length for _, length in pieces]

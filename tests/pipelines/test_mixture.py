@@ -28,7 +28,8 @@ from finpile_trainer.training.data import TrainingData
 from finpile_trainer.training.presets import BatchConfig
 
 from finpile.config import load_config
-from finpile.config.mixture import Row, from_setting, weight_of_row
+from finpile.config.mixture import from_setting, weight_of_row
+from finpile.documents.document import Label
 from finpile.errors import RunError
 from finpile.output.layout import Layout
 from finpile.tokens.pack import Runs
@@ -104,14 +105,14 @@ def derived(digest: bytes, purpose: str) -> bytes:
     return hashlib.blake2b(digest, digest_size=16, person=purpose.encode()).digest()
 
 
-def class_weights(out: Path, rows: list[dict[str, Any]]) -> dict[tuple[Row, int], Fraction]:
+def class_weights(out: Path, rows: list[dict[str, Any]]) -> dict[tuple[Label, int], Fraction]:
     """The weight of each row and class, straight from the definition of epochs and shares."""
     config = yaml.safe_load((out.parent / "mixed.yaml").read_text())
     mixture = from_setting({key: setting(value) for key, value in config["mixture"].items()})
     weights = {row: weight_of_row(mixture, row) for row in ROWS}
     factors = {(row, least): factor for row in ROWS for least, factor in weights[row].classes}
 
-    def weighted(row: Row) -> Fraction:
+    def weighted(row: Label) -> Fraction:
         of_row = [one for one in rows if (one["dataset"], one["source"]) == row]
         return sum((factors[row, least_of(weights, one)] * len(one["ids"]) for one in of_row), Fraction(0))
 
@@ -135,7 +136,7 @@ def least_of(weights: Any, row: dict[str, Any]) -> int:
     return int(max(leasts))
 
 
-def expected_stream(out: Path, rows: list[dict[str, Any]], eot: int) -> tuple[list[int], list[Row]]:
+def expected_stream(out: Path, rows: list[dict[str, Any]], eot: int) -> tuple[list[int], list[Label]]:
     """The stream and the source of each of its tokens, by sorting everything in memory."""
     weights = class_weights(out, rows)
     placed = []
@@ -224,7 +225,7 @@ def test_an_epoch_of_the_trainer_has_the_tokens_of_the_mixture(corpus: Path) -> 
     out, manifest = built(corpus, MIXTURES["fractions"])
     store = TokenStore.open(f"{out}/tokens/split=train")
     data = TrainingData(store, BatchConfig(size=1), LENGTH, seed=5)
-    seen: Counter[Row] = Counter()
+    seen: Counter[Label] = Counter()
     for step in range(data.num_sequences):
         for row, length in store.runs(int(data.indices(step)[0])):
             seen[row] += length

@@ -9,11 +9,12 @@ import html
 from collections import Counter
 from collections.abc import Sequence
 
+from finpile.documents.document import Label
 from finpile.plugins.chart import Chart
 from finpile.report.drawing.axes import legend, ranked
 from finpile.report.figures import percent, rounded
 from finpile.report.html import BuildFacts
-from finpile.report.removed import Source, removals_by_source
+from finpile.report.removed import removals_by_source
 from finpile.report.statistics import CorpusStatistics, RemovalCount
 
 _OTHER = "other reasons"
@@ -48,7 +49,7 @@ def _draw(statistics: CorpusStatistics, removals: Sequence[RemovalCount], facts:
     )
 
 
-def _bar(source: Source, rows: Sequence[RemovalCount], reasons: Sequence[str], num_read: int, widest: float) -> str:
+def _bar(source: Label, rows: Sequence[RemovalCount], reasons: Sequence[str], num_read: int, widest: float) -> str:
     counts: Counter[str] = Counter()
     for row in rows:
         counts[row.reason if row.reason in reasons else _OTHER] += row.num_docs

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
+from finpile.documents.document import Label
 from finpile.output.layout import row_of
 from finpile.report.compliance.facts import PaperFacts
-from finpile.report.compliance.survey import Label
 
 _SPEC = "1.6"
 _SCHEMA = f"http://cyclonedx.org/schema/bom-{_SPEC}.schema.json"

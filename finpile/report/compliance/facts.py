@@ -12,13 +12,14 @@ import pyarrow as pa
 from finpile.config.rows import rows_of
 from finpile.counts.stages import label_of
 from finpile.documents.digest import add, from_hex, to_hex
+from finpile.documents.document import Label
 from finpile.output.layout import Layout
 from finpile.output.manifest import counts_by_stage
 from finpile.output.snapshots import BUILD, numbers, read_snapshot
 from finpile.output.takedowns import read_takedowns
 from finpile.plugins.format import FORMATS
 from finpile.report.compliance.stated import Given, Statement
-from finpile.report.compliance.survey import Label, Survey
+from finpile.report.compliance.survey import Survey
 from finpile.report.dataset_card.contents import CardFacts
 
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from finpile.documents.document import Label
 from finpile.plugins.filter import FILTERS
 from finpile.report.compliance.facts import PaperFacts
 from finpile.report.compliance.paper import Answer, Paper, Section, counted, stated
-from finpile.report.compliance.survey import Days, Label, SourceSurvey, largest
+from finpile.report.compliance.survey import Days, SourceSurvey, largest
 from finpile.report.figures import count, day, name
 from finpile.report.from_manifest import count_removals
 from finpile.report.removed import removal_table

@@ -10,12 +10,11 @@ from datetime import date
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from finpile.documents.document import Label
 from finpile.documents.split import TRAIN
 from finpile.output.layout import COMPLIANCE, row_of, split_of
 from finpile.output.published_files import Advance, PublishedFile
 from finpile.report.compliance.domains import hosts_of, registered_domain
-
-Label = tuple[str, str]
 
 _COLUMNS = ("id", "text", "timestamp", "url", "license", "meta")
 #: The key of `meta` that the format `warc` writes, and records of others may have; a quote in another value is escaped.

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from finpile.config import CorpusConfig, TokenizerConfig
-from finpile.config.mixture import Row, weights
+from finpile.config.mixture import weights
+from finpile.documents.document import Label
 from finpile.documents.segments import share_of
 from finpile.plugins import stages
 from finpile.storage.sizes import (
@@ -148,7 +149,7 @@ class Copies:
     """Whether `tokens` has a pass that counts tokens first."""
 
 
-def planned_copies(config: CorpusConfig, text_bytes: Mapping[Row, float]) -> Copies:
+def planned_copies(config: CorpusConfig, text_bytes: Mapping[Label, float]) -> Copies:
     """The copies of rows with these sizes, before any token is counted.
 
     The tokens of a row are taken to be in proportion to its text. Each document is taken to be the only one of its
@@ -272,7 +273,7 @@ class _Model:
             seconds += self.text / _MB * self.rates.tokenizer_cpu_seconds_per_mb_sampled
         return seconds
 
-    def _files(self) -> Mapping[Row, int]:
+    def _files(self) -> Mapping[Label, int]:
         """Published files of documents, by row of Table 1."""
         return {row: max(1, _ceil(size / part_bytes_of(int(size)))) for row, size in self._domains().items()}
 
@@ -314,16 +315,16 @@ class _Model:
             largest = max(largest, max(source.largest_share, at_least) * source.decoded_bytes / total)
         return tasks, min(1.0, largest)
 
-    def _domains(self) -> Mapping[Row, float]:
+    def _domains(self) -> Mapping[Label, float]:
         """Clean text by row of Table 1."""
-        sizes: dict[Row, float] = {}
+        sizes: dict[Label, float] = {}
         for source in self.inputs:
             for row in source.rows:
                 key = (source.dataset, row)
                 sizes[key] = sizes.get(key, 0.0) + source.clean_bytes / len(source.rows)
         return sizes
 
-    def _sampled(self) -> Mapping[Row, float]:
+    def _sampled(self) -> Mapping[Label, float]:
         """Text that the tokenizer is trained on, by row of Table 1."""
         domains = self._domains()
         share = share_of(int(sum(domains.values())), self._tokenizer.sample_bytes)

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import storage
-from finpile.counts.stages import EARLY, Counts, Label, StageCounts
+from finpile.counts.stages import EARLY, Counts, StageCounts
 from finpile.counts.texts import TextCounts
-from finpile.documents.document import CLEAN_SCHEMA, text_views
+from finpile.documents.document import CLEAN_SCHEMA, Label, text_views
 from finpile.documents.ledger import LEDGER_SCHEMA, count_removed
 from finpile.output.takedowns import TAKEDOWN, TAKEDOWN_SCHEMA, Wanted, read_list, takedown_rows
 from finpile.output.work_folder import WorkFile, WorkFolder

@@ -15,8 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from finpile.dedup import exact
+from finpile.documents.document import Label
 from finpile.documents.segments import BUCKET_BITS, Int64s, segments_of
-from finpile_pipelines.unigram.texts import Domain, Label
+from finpile_pipelines.unigram.texts import Domain
 
 BucketSizes: TypeAlias = tuple[Int64s, Int64s]
 """Buckets, and the bytes of each."""

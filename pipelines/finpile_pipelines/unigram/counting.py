@@ -14,6 +14,7 @@ import pyarrow as pa
 from finpile_tokenizer import PretokenCounts, count_pretokens
 
 from finpile import storage
+from finpile.documents.document import Label
 from finpile.output.work_folder import WorkFile, WorkFolder
 from finpile_pipelines import graph
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, split_by_partition
@@ -29,7 +30,7 @@ from finpile_pipelines.unigram.chunks import (
     split_to_chunks,
 )
 from finpile_pipelines.unigram.run import TrainingRun
-from finpile_pipelines.unigram.texts import Domain, Label, TextFile, TrainingTexts
+from finpile_pipelines.unigram.texts import Domain, TextFile, TrainingTexts
 
 #: Bytes of text that are counted at once. Bounds the memory of a task independently of the file size.
 _BLOCK_BYTES = 64 << 20

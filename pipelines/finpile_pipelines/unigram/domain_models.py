@@ -14,6 +14,7 @@ from typing import Any
 from finpile import storage
 from finpile.config import TokenizerConfig, to_dict
 from finpile.documents.digest import add, from_hex, to_hex
+from finpile.documents.document import Label
 from finpile.errors import IntegrityError
 from finpile.output.layout import Layout
 from finpile.output.stage_record import files_of, fingerprint
@@ -21,7 +22,7 @@ from finpile.output.work_folder import WorkFile, WorkFolder
 from finpile.version import __version__
 from finpile_pipelines.unigram.run import TrainingRun
 from finpile_pipelines.unigram.split_merge import ChunkModel, domain_file, read_model, write_model
-from finpile_pipelines.unigram.texts import Domain, Label, TrainingTexts
+from finpile_pipelines.unigram.texts import Domain, TrainingTexts
 
 _STAGE, _FOLDER = "tokenizer", "domains"
 

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from finpile import storage
+from finpile.documents.document import Label
 from finpile.errors import InputError
 from finpile.output.work_folder import WorkFolder
 from finpile.tokens.tokenizer_files import load_tokenizer
@@ -18,7 +19,7 @@ from finpile_pipelines import graph
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
-from finpile_pipelines.unigram.texts import Label, TextFile
+from finpile_pipelines.unigram.texts import TextFile
 
 NO_TEXT = "the held-out files hold no text (of a build, held-out documents are read): name others"
 

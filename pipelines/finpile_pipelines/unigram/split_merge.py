@@ -13,13 +13,14 @@ from finpile_tokenizer import UnigramModel, UnigramTrainer, merge
 from finpile_tokenizer.training.state import TrainingState
 
 from finpile import storage
+from finpile.documents.document import Label
 from finpile.output.work_folder import WorkFile, WorkFolder
 from finpile_pipelines import graph
 from finpile_pipelines.exchange.tasks import Tasks
 from finpile_pipelines.progress import report_part, report_progress
 from finpile_pipelines.unigram.counting import Chunk, chunk_file, read_counts
 from finpile_pipelines.unigram.run import TrainingRun
-from finpile_pipelines.unigram.texts import Label, TrainingTexts
+from finpile_pipelines.unigram.texts import TrainingTexts
 
 #: Work of finding the seeds, in units of one training step.
 _SEED_STEPS = 4

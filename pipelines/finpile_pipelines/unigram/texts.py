@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import storage
+from finpile.documents.document import Label
 from finpile.documents.segments import share_of
 from finpile.documents.split import TRAIN
 from finpile.errors import InputError
@@ -32,9 +33,6 @@ from finpile_pipelines.unigram.run import TrainingRun
 PAPER_CHUNKS = 256
 #: Target size of a chunk for `auto`: enough text to train about ten thousand pieces.
 AUTO_CHUNK_BYTES = 16 << 20
-
-Label: TypeAlias = tuple[str, str]
-"""The dataset and source of a domain."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from finpile_tokenizer.warmup import TRAINING_GROUPS
 
 from finpile import storage
 from finpile.config import CorpusConfig, TokenizerConfig, to_dict
+from finpile.documents.document import Label
 from finpile.errors import RunError
 from finpile.output.layout import MERGED_MODEL, Layout, row_of
 from finpile.output.published_files import PublishedFile
@@ -31,7 +32,7 @@ from finpile_pipelines.unigram.domain_models import DomainModels
 from finpile_pipelines.unigram.partitions import partition_counts
 from finpile_pipelines.unigram.run import TrainingRun
 from finpile_pipelines.unigram.split_merge import ChunkModel, merge_chunks, train_chunks, write_model
-from finpile_pipelines.unigram.texts import BuildFile, Label, TrainingTexts, plan_domains
+from finpile_pipelines.unigram.texts import BuildFile, TrainingTexts, plan_domains
 from finpile_pipelines.unigram.whole_text import refit, train_globally
 
 OUTPUTS = (*FILES, MERGED_MODEL, TRAINING_FILE)

@@ -17,6 +17,7 @@ from typing import Any
 
 from finpile import storage
 from finpile.config import TokenizerConfig, to_dict
+from finpile.documents.document import Label
 from finpile.documents.split import HELDOUT
 from finpile.errors import ConfigError, InputError, IntegrityError
 from finpile.output import stage_record
@@ -32,7 +33,7 @@ from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.runner.owner import owned
 from finpile_pipelines.unigram import heldout
 from finpile_pipelines.unigram.run import Listener, StepEvent, TrainingRun
-from finpile_pipelines.unigram.texts import Label, TextFile, find_files, measure_texts, versions
+from finpile_pipelines.unigram.texts import TextFile, find_files, measure_texts, versions
 from finpile_pipelines.unigram.tokenizer import OUTPUTS, train, write_training
 
 _STAGE = "training"
