@@ -15,6 +15,7 @@ from finpile.output.layout import Layout
 from finpile.output.lock import hold
 from finpile.plugins import stages
 from finpile.plugins.stages import DEDUPLICATED, Algorithm
+from finpile.sources.readers.finding import outside
 from finpile_pipelines.engines.local import preload
 from finpile_pipelines.executors.stage import stage_of
 from finpile_pipelines.out_folder import (
@@ -61,6 +62,7 @@ def build(
     for name in names:
         preload(stages.find(name).module)
     prepared = {name: stage.prepare(config) for name, stage in table.items()}
+    prepared["ingest"] = outside(prepared["ingest"], config, layout.root)
     check_kind(layout)
     if not fresh and not replace:
         check_later_stages(layout, until)

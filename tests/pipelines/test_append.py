@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import yaml
 from click.testing import CliRunner
@@ -175,6 +176,28 @@ def test_what_cannot_be_appended_is_refused(appended: tuple[Path, Path], write_c
     with pytest.raises(InputError, match="has no snapshot 7; it has 0, 1"):
         load_snapshot(Layout(str(out)), 7)
     assert files == {path: path.read_bytes() for path in files}
+
+
+def test_files_in_out_are_no_inputs(tmp_path: Path) -> None:
+    """A pattern that finds all Parquet files below the root finds those of the build, too."""
+    source = {"name": "News", "dataset": "FinPile", "format": "parquet", "paths": "**/*.parquet"}
+    path, out = tmp_path / "corpus.yaml", tmp_path / "data" / "out"
+    path.write_text(yaml.safe_dump({"name": "news", "sources": [source], "root": "data"}))
+    for number, text in enumerate(("Oil rose 2 percent on Monday.", "Gold fell.")):
+        storage.write_parquet(str(tmp_path / f"data/{number}.parquet"), pa.table({"text": [text]}))
+        if number:
+            append(load_config(path), str(out), Engine())
+        else:
+            manifests = [build(load_config(path), str(out), Engine(), until="split") for _ in range(2)]
+            assert manifests[0] == manifests[1]
+    assert documents_of(out)["locator"].to_pylist() != documents_of(out, 0)["locator"].to_pylist() == ["0.parquet#0"]
+    assert append(load_config(path), str(out), Engine())["snapshot"]["number"] == 1
+    assert failed(out) == []
+    path.write_text(
+        yaml.safe_dump({"name": "news", "sources": [{**source, "paths": "out/**/*.parquet"}], "root": "data"})
+    )
+    with pytest.raises(InputError, match=rf"'News' has no file but what lies in -o {out}"):
+        build(load_config(path), str(out), Engine(), until="split", fresh=True)
 
 
 def test_a_fresh_build_has_no_snapshots(appended: tuple[Path, Path]) -> None:

@@ -10,7 +10,7 @@ import difflib
 import errno
 import os
 import posixpath
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -99,6 +99,21 @@ def list_sources(config: CorpusConfig) -> list[list[InputFile]]:
                 )
             seen |= keys
     return inputs
+
+
+def outside(inputs: Sequence[Sequence[InputFile]], config: CorpusConfig, out: str) -> list[list[InputFile]]:
+    """The files of each source entry that are not in the output folder `out`: patterns may match what is written there.
+
+    Raises: InputError for an entry of which no file is left.
+    """
+    found = [[file for file in files if not file.url.startswith(f"{out.rstrip('/')}/")] for files in inputs]
+    for source, files in zip(config.sources, found, strict=True):
+        if not files:
+            raise InputError(
+                f"{source.where.of('paths')}source {source.label!r} has no file but what lies in -o {out}, which this "
+                "command writes: name other paths"
+            )
+    return found
 
 
 def list_inputs(source: SourceConfig, root: str) -> list[InputFile]:

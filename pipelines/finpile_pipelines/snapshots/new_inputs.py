@@ -8,7 +8,7 @@ from typing import Any
 from finpile.config import CorpusConfig, to_dict
 from finpile.errors import ConfigError, InputError
 from finpile.output import stage_record
-from finpile.sources.readers.finding import InputFile
+from finpile.sources.readers.finding import InputFile, outside
 from finpile.version import __version__
 from finpile_pipelines.corpus.ingest import find_inputs
 from finpile_pipelines.snapshots.base import Base
@@ -44,7 +44,7 @@ def find_new(config: CorpusConfig, base: Base) -> list[list[InputFile]]:
 
     Raises: InputError for files that have changed since they were read, or are missing.
     """
-    found = find_inputs(config)
+    found = outside(find_inputs(config), config, base.layout.root)
     changed, missing, new = [], [], []
     for files, known in zip(found, base.files, strict=True):
         before = {locator: (size, version) for locator, size, version in known}
