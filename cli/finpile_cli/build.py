@@ -123,13 +123,9 @@ def fitted(
 
 def load(path: str, root: str | None) -> CorpusConfig:
     """The configuration of a corpus file; `root` overrides its own root."""
-    import dataclasses
-
-    from finpile import storage
     from finpile.config import load_config
 
-    config = load_config(path)
-    return config if root is None else dataclasses.replace(config, root=storage.real(root))
+    return load_config(path, root)
 
 
 def stage_lines(display: Display, title: str) -> Callable[[StageEvent], None]:

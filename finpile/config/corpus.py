@@ -116,13 +116,17 @@ class CorpusConfig:
         return any(source.sub_source is not None for source in self.sources)
 
 
-def load_config(path: str | Path) -> CorpusConfig:
-    """Reads a corpus file; `root` of the result is absolute.
+def load_config(path: str | Path, root: str | None = None) -> CorpusConfig:
+    """Reads a corpus file; its `root` is absolute in the result. Another `root`, relative to the current folder,
+    overrides it.
 
     Raises: ConfigError with file, line, the value found and the value expected.
     """
     config = load_yaml(path, CorpusConfig, "the corpus")
-    root = absolute(path, config.root)
+    if root is None:
+        root = absolute(path, config.root)
+    elif "://" not in root:
+        root = str(Path(root).resolve())
     return dataclasses.replace(
         config, root=root, sources=tuple(with_files_below(source, root) for source in config.sources)
     )

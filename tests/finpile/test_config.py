@@ -142,6 +142,15 @@ def test_root_is_relative_to_the_file_unless_it_is_a_url(root: str, expected: st
     assert load(tmp_path, SMALL + f"root: {root}\n").root == expected.format(folder=tmp_path)
 
 
+@pytest.mark.parametrize("root", [None, "{folder}/other", "s3://bucket/data"])
+def test_files_of_filters_are_below_the_root_that_is_given(root: str | None, tmp_path: Path) -> None:
+    (tmp_path / "corpus.yaml").write_text(SMALL + "    clean: {filters: [{url_list: {lists: [adult]}}]}\n")
+    given = None if root is None else root.format(folder=tmp_path)
+    found = load_config(tmp_path / "corpus.yaml", given)
+    assert found.root == (given or str(tmp_path))
+    assert found.sources[0].clean.filters[0].parameters.lists == (f"{found.root}/adult",)
+
+
 EVALUATION = SMALL + "contamination:\n  sets:\n    - name: Quiz\n      paths: quiz.jsonl\n      fields: passage\n"
 
 
