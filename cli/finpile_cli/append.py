@@ -59,6 +59,7 @@ def close(console: Console, manifest: Mapping[str, Any], out: str, num_run: int,
             console.line(f"rewritten: {path} as {', '.join(replacing) or 'nothing'}")
         if len(rewritten) > _NUM_SHOWN:
             console.line(f"rewritten: {len(rewritten) - _NUM_SHOWN} more, which --json names")
+        tell_of_tokens(console, manifest)
     else:
         console.line(f"no new files: snapshot {number} with {documents:,} documents stays")
     console.result(
@@ -71,3 +72,12 @@ def close(console: Console, manifest: Mapping[str, Any], out: str, num_run: int,
             "rewritten": rewritten if is_new else {},
         }
     )
+
+
+def tell_of_tokens(console: Console, manifest: Mapping[str, Any]) -> None:
+    """Prints that a new snapshot has no token shards because of the mixture."""
+    if manifest["snapshot"]["tokens"] is None and manifest["config"]["mixture"] is not None:
+        console.line(
+            "no token shards of it: the corpus has a mixture, whose weights are of all documents: `finpile build "
+            "--fresh` makes those of all"
+        )

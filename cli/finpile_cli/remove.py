@@ -16,6 +16,7 @@ from finpile.output.layout import Layout
 from finpile.output.manifest import counts_by_stage, load_manifest
 from finpile.output.snapshots import number_of
 from finpile.output.takedowns import Wanted
+from finpile_cli.append import tell_of_tokens
 from finpile_cli.build import stage_lines
 from finpile_cli.console import Console, json_option
 from finpile_cli.display import Display
@@ -68,7 +69,7 @@ def remove_command(
     """
     console = Console(as_json)
     wanted = _wanted(out, named, documents_from, dataset, source, where)
-    if why is None and not dry_run:
+    if not dry_run and (why is None or not why.strip()):
         raise ConfigError("--why TEXT is the reason that the ledger keeps: say it, or --dry-run")
     for run in runs:
         check_run(out, run)
@@ -137,6 +138,7 @@ def _close(console: Console, manifest: Mapping[str, Any], out: str, runs: Sequen
         f"snapshot {facts['number']}: {documents:,} documents; {gone['documents']:,} taken down, of which "
         f"{gone['published']:,} were published; {len(facts['added'])} files added, {len(facts['rewritten'])} rewritten"
     )
+    tell_of_tokens(console, manifest)
     steps = {run: steps_with(out, run, gone["tokens"]) for run in runs}
     if gone["tokens"]:
         _print_tokens(console, out, gone["tokens"], steps)
@@ -145,7 +147,7 @@ def _close(console: Console, manifest: Mapping[str, Any], out: str, runs: Sequen
             "shards without them"
         )
     result = {"out": out, "snapshot": facts["number"], "documents": documents}
-    console.result({**result, "taken_down": gone["documents"], **gone, "steps": steps})
+    console.result({**gone, **result, "taken_down": gone["documents"], "steps": steps})
 
 
 def _print_preview(console: Console, found: Mapping[str, Any], out: str, runs: Sequence[str]) -> None:

@@ -13,9 +13,10 @@ import pytest
 import yaml
 from finpile_pipelines.build import build
 from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.snapshots.append import append
 
 from finpile.config import load_config
-from finpile.errors import InputError
+from finpile.errors import ConfigError, InputError
 from finpile.report.summary import source_rows
 from finpile.verify import verify
 
@@ -53,6 +54,24 @@ def run(path: Path, out: Path) -> tuple[dict[str, Any], list[str]]:
             ran.append(event.stage)
 
     return build(load_config(path), str(out), Engine(), until="split", listen=listen), ran
+
+
+def test_an_append_whose_dates_leave_the_order_open_names_both_steps_of_its_remedy(
+    corpus: Callable[..., Path], tmp_path: Path
+) -> None:
+    (tmp_path / "a.jsonl").write_text(json.dumps({"text": "Oil rose.", "when": "2007-01-31"}) + "\n")
+    path, out = corpus({}, paths="a.jsonl"), tmp_path / "out"
+    run(path, out)
+    both = ["a.jsonl", "b.jsonl"]
+    path = corpus({}, paths=both)
+    (tmp_path / "b.jsonl").write_text(json.dumps({"text": "Gold fell.", "when": "2/10/2008"}) + "\n")
+    with pytest.raises(InputError, match=r"Declare it .*\. Then build the corpus again with `finpile build --fresh`$"):
+        append(load_config(path), str(out), Engine())
+    declared = load_config(corpus({}, paths=both, date_format="day-first"))
+    with pytest.raises(ConfigError, match="build the corpus again"):
+        append(declared, str(out), Engine())
+    build(declared, str(out), Engine(), until="split", fresh=True)
+    assert {row["timestamp"].date() for row in rows(out, "documents")} == {date(2007, 1, 31), date(2008, 10, 2)}
 
 
 def rows(out: Path, folder: str) -> list[dict[str, Any]]:

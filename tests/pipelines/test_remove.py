@@ -294,12 +294,21 @@ def test_the_command_removes_by_pattern(copies: tuple[Path, CorpusConfig]) -> No
     empty = out.parent / "requests.txt"
     empty.write_text("\n")
     for wrong, message in (
+        (["--source", "Web", "--why", " "], "--why TEXT is the reason"),
         ([], "say which documents"),
         (["--documents-from", str(empty)], r"requests\.txt names no document"),
         (["--where", "locator"], "expected COLUMN=PATTERN"),
     ):
         with pytest.raises(Exception, match=message):
             CliRunner().invoke(finpile, [*command, *wrong], catch_exceptions=False)
+
+
+def test_the_result_counts_documents_that_are_left_and_those_that_were_taken_down(
+    copies: tuple[Path, CorpusConfig],
+) -> None:
+    words = ["remove", str(copies[0]), "--source", "Mail", "--why", "they asked", "--json"]
+    found = [json.loads(CliRunner().invoke(finpile, words, catch_exceptions=False).stdout) for _ in range(2)]
+    assert [(one["documents"], one["taken_down"]) for one in found] == [(1, 1), (1, 0)]
 
 
 def test_removed_documents_that_a_condition_cannot_be_compared_with_are_counted(tmp_path: Path) -> None:

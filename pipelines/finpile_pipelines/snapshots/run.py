@@ -133,14 +133,18 @@ class SnapshotRun:
         return [*ingest.settings(context), self._base.manifest["checksum"]]
 
     def _check_clean(self, context: Context) -> None:
-        """Raises: ConfigError or InputError if the documents of earlier snapshots would be cleaned otherwise."""
+        """Raises: ConfigError or InputError if the documents of earlier snapshots would be cleaned otherwise, or the
+        order of the dates of new ones is open."""
         if not same_stage(self._base.manifest, "clean", "ingest", clean.settings(context)):
             raise ConfigError(
                 "files that the filters of a source read are not those of the build: restore them, or build the "
                 "corpus again with `finpile build --fresh`"
             )
         before = decide_orders(self._config, self._base.counts("ingest")["evidence"])
-        now = decide_orders(self._config, context.counts("ingest")["evidence"])
+        try:
+            now = decide_orders(self._config, context.counts("ingest")["evidence"])
+        except InputError as error:
+            raise InputError(f"{error}. Then build the corpus again with `finpile build --fresh`") from error
         for source, old, new in zip(self._config.sources, before, now, strict=True):
             if old is not None and old != new:
                 raise InputError(

@@ -32,7 +32,7 @@ _COLUMNS = ("id", "text")
 
 
 def are_made(base: Base) -> bool:
-    """Whether the next snapshot gets tokens: the build has some, and no mixture, whose weights are of all documents."""
+    """Whether a snapshot gets tokens: if the build has some, and no mixture, whose weights are of all documents."""
     is_there = base.number == BUILD or BUILD in numbers(base.layout)  # otherwise it had no tokens, and was deleted
     names = [stage["stage"] for stage in load_snapshot(base.layout, BUILD)["stages"]] if is_there else []
     return tokens.STAGE.name in names and base.manifest["config"]["mixture"] is None
