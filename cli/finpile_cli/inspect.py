@@ -166,11 +166,21 @@ def report_command(
     console = Console(as_json)
     layout = Layout(out)
     if compliance:
+        if tokenizers or quality:
+            raise ConfigError(
+                "--compare and --quality are of the reports, and --compliance writes papers: leave one out"
+            )
         _write_papers(console, layout, stated, runs)
         return
     if stated is not None or runs:
         raise ConfigError("--stated and --run are of the papers: add --compliance")
     if numbers(layout):
+        if tokenizers or quality:
+            compare = command_line("tokenizer", "compare", *(tokenizers or ("TOKENIZER",)), "--on", out)
+            raise ConfigError(
+                f"{out} has snapshots, and its tables are those of its build: `{compare}` counts the documents of the "
+                "current one"
+            )
         _report_growth(console, layout)
         return
     manifest = load_manifest(layout, through="reports")

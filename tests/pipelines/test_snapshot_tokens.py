@@ -177,9 +177,10 @@ def test_a_mixture_gets_no_tokens(tmp_path: Path, config: CorpusConfig) -> None:
     write_batch(tmp_path, "0", [document for day in days[:6] for document in day])
     build(load_config(path), str(tmp_path / "out"), Engine())
     write_batch(tmp_path, "1", [document for day in days[6:] for document in day])
-    manifest = append(load_config(path), str(tmp_path / "out"), Engine())
-    assert manifest["snapshot"]["tokens"] is None
-    assert json.loads((tmp_path / "out" / "manifest.json").read_text())["snapshot"]["number"] == 1
+    words = ["append", str(tmp_path / "out"), str(path)]
+    assert "no token shards of it: the corpus has a mixture" in CliRunner().invoke(finpile, words).output
+    snapshot = json.loads((tmp_path / "out" / "manifest.json").read_text())["snapshot"]
+    assert (snapshot["number"], snapshot["tokens"]) == (1, None)
 
 
 def alter_token(folder: Path) -> None:
@@ -254,6 +255,16 @@ def test_files_whose_documents_keep_their_texts_have_no_tokens(tmp_path: Path) -
         assert any("source=Web" in path for path in load_snapshot(Layout(str(out)))["snapshot"]["added"])
         assert all("web-d" not in text.decode() for text in texts_in_tokens(out, number).values())
         assert failed(out) == []
+
+
+@pytest.mark.parametrize("option", [["--quality"], ["--compare", "other"]])
+def test_tables_of_tokenizers_are_not_those_of_a_snapshot(grown: Path, option: list[str]) -> None:
+    out = str(grown / "out")
+    raised = CliRunner().invoke(finpile, ["report", out, *option]).exception
+    tokenizer = option[-1] if option[-1] == "other" else "TOKENIZER"
+    assert f"`finpile tokenizer compare {tokenizer} --on {out}` counts" in str(raised)
+    raised = CliRunner().invoke(finpile, ["report", str(grown / "build"), "--compliance", *option]).exception
+    assert isinstance(raised, ConfigError) and "leave one out" in str(raised)
 
 
 def test_reports_are_not_written_over_a_snapshot_that_another_command_published(grown: Path, tmp_path: Path) -> None:
