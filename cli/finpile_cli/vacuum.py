@@ -44,9 +44,10 @@ def vacuum_command(out: str, keep: int, dry_run: bool, placement: Placement, as_
         if found.documents:
             rewritten = "" if dry_run else f" in {len(found.rewritten):,} files that stay"
             console.line(f"texts of {found.documents:,} documents that were taken down {would}blanked{rewritten}")
-            if found.has_tokens:
+            if found.tokens:
+                folders = ", ".join(f"{out}/{folder}" for folder in found.tokens)
                 console.line(
-                    f"tokens: {out}/tokens still encodes those of them that the build published: `finpile build "
+                    f"tokens: those of them that were published are still encoded in {folders}: `finpile build "
                     "--fresh` without their files makes token shards without them"
                 )
     console.result({"out": out, "dry_run": dry_run, **asdict(found)})

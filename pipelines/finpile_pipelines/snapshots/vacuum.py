@@ -66,8 +66,8 @@ class Vacuumed:
     deleted_bytes: int
     documents: int
     """That were taken down; none of their texts is left, except as tokens."""
-    has_tokens: bool
-    """Whether the build has token shards, which stay."""
+    tokens: list[str]
+    """Folders with the token shards of the build and of snapshots, which stay, relative to OUT."""
     rewritten: list[str] = field(default_factory=list)
     """Files in which their texts were blanked, as paths relative to OUT. A dry run does not know them."""
 
@@ -125,13 +125,14 @@ def _plan(layout: Layout, keep: int) -> Vacuumed:
             deleted |= storage.sizes_of(layout.root, [name for name in names if name not in listed])
         for path in _unread(layout, number_of(manifest)):
             deleted |= storage.sizes_of(layout.root, [path])
+    folders = [layout.snapshot_tokens(number).tokens for number in kept]
     return Vacuumed(
         kept=kept,
         dropped=dropped,
         deleted=sorted(deleted),
         deleted_bytes=sum(deleted.values()),
         documents=read_takedowns(layout, manifest).num_rows,
-        has_tokens=storage.exists(layout.tokens),
+        tokens=[folder.removeprefix(f"{layout.root}/") for folder in folders if storage.exists(folder)],
     )
 
 
