@@ -32,6 +32,11 @@ class Cut:
         """The last second of the day, since 1970 UTC."""
         return int(end_of_day(self.day).timestamp())
 
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """Those of `finpile as-of` that say which documents."""
+        return (self.day.isoformat(), *(("--undated",) if self.undated else ()))
+
     def has(self, timestamps: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
         """Whether each document is among them, by its timestamp."""
         found = ends_of(timestamps)

@@ -6,10 +6,8 @@ the manifest of the previous build remains until then. A folder without `.work` 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import date
 from typing import Any
 
 from finpile import storage
@@ -19,7 +17,6 @@ from finpile.output.layout import Layout
 #: The name of the corpus that `finpile dedup` makes.
 DEDUP_NAME = "deduplicated"
 _RUNNING, _WHOLE = "running", "whole"
-_AS_OF = re.compile(r".* as of (\d{4}-\d\d-\d\d)", re.DOTALL)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,33 +28,31 @@ class BuildState:
     paths: tuple[str, ...]
     """The paths of the sources: absolute paths or URLs, with their patterns."""
     is_whole: bool
+    as_of: tuple[str, ...] = ()
+    """Of a corpus as of a day: the day and the options of its command that choose documents."""
 
     def command(self, out: str) -> str:
         """The command that writes this build to the folder `out`, for a message."""
-        if of_day := _AS_OF.fullmatch(self.name):
-            return command_line("as-of", "BUILD", of_day[1], "-o", out)
+        if self.as_of:
+            return command_line("as-of", "BUILD", *self.as_of, "-o", out)
         words = ("dedup", "DOCS") if self.name == DEDUP_NAME else ("build", "CONFIG.yaml")
         return command_line(*words, "-o", out)
 
     @classmethod
-    def of_config(cls, config: Mapping[str, Any], *, is_whole: bool) -> BuildState:
+    def of_config(cls, config: Mapping[str, Any], *, is_whole: bool, as_of: Iterable[str] = ()) -> BuildState:
         """The state of a build with this configuration, given as in a manifest."""
         root = str(config["root"])
         paths = [path for source in config["sources"] for path in source["paths"]]
-        return cls(name=config["name"], paths=tuple(storage.below(root, path) for path in paths), is_whole=is_whole)
-
-
-def name_as_of(name: str, day: date) -> str:
-    """The name of the corpus as of a day of a build with this name."""
-    return f"{name} as of {day}"
+        located = tuple(storage.below(root, path) for path in paths)
+        return cls(name=config["name"], paths=located, is_whole=is_whole, as_of=tuple(as_of))
 
 
 def read_state(layout: Layout) -> BuildState | None:
     """The recorded state; None if there is none. An unreadable record counts as running."""
     try:
         raw = storage.read_json(layout.state)
-        name, paths = str(raw["name"]), tuple(map(str, raw["paths"]))
-        return BuildState(name=name, paths=paths, is_whole=raw["state"] == _WHOLE)
+        name, paths, as_of = str(raw["name"]), tuple(map(str, raw["paths"])), tuple(map(str, raw.get("as_of", ())))
+        return BuildState(name=name, paths=paths, is_whole=raw["state"] == _WHOLE, as_of=as_of)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, KeyError, TypeError):
@@ -66,4 +61,5 @@ def read_state(layout: Layout) -> BuildState | None:
 
 def write_state(layout: Layout, state: BuildState) -> None:
     word = _WHOLE if state.is_whole else _RUNNING
-    storage.write_json(layout.state, {"name": state.name, "paths": list(state.paths), "state": word})
+    facts = {"name": state.name, "paths": list(state.paths), "as_of": list(state.as_of)}
+    storage.write_json(layout.state, {**facts, "state": word})

@@ -13,7 +13,7 @@ from finpile.dedup import s_curve
 from finpile.documents.split import HELDOUT, TRAIN
 from finpile.errors import ConfigError
 from finpile.output import stage_record
-from finpile.output.build_state import BuildState, write_state
+from finpile.output.build_state import BuildState, read_state, write_state
 from finpile.output.layout import Layout
 from finpile.output.lock import hold_to_write
 from finpile.output.manifest import CHECKSUM, counts_by_stage, load_manifest, write_manifest
@@ -71,7 +71,7 @@ def write_from_manifest(
         for group in part["groups"]
     ]
     removals = count_removals(counts["split"]["ledger"])
-    read = {(row["dataset"], row["source"]): row["read"] for row in source_rows(manifest)}
+    read = {label_of(row): row["read"] for row in source_rows(manifest) if row["read"]}  # of a day, not all have some
     near = NearConfig(**config["dedup"]["near"]) if config["dedup"]["near"] else None
     facts = BuildFacts(
         name=manifest["name"],
@@ -89,7 +89,8 @@ def write_from_manifest(
         details=_details(counts, manifest.get("finpile", __version__)),
     )
     private = tuple(config["reports"]["private"])
-    cleaned, published = counts["clean"]["sources"], counts["split"]["documents"]
+    cleaned = [row for row in counts["clean"]["sources"] if label_of(row) in read]
+    published = counts["split"]["documents"]
     statistics = corpus_statistics(groups, private, cleaned, counted.get("mixture"), published, read)
     statistics = replace(
         statistics,
@@ -205,12 +206,12 @@ def rewrite(
     Raises: ConfigError if another command is running in the folder, or the folder is read-only, or another command has
     changed the corpus since the manifest was read.
     """
-    state = BuildState.of_config(manifest["config"], is_whole=False)
+    state = read_state(layout) or BuildState.of_config(manifest["config"], is_whole=True)
     refusal = f"{layout.root}: the folder is read-only: copy it to a writable disk to write its reports"
     with hold_to_write(layout, "report", refusal):
         if load_manifest(layout)[CHECKSUM] != manifest[CHECKSUM]:
             raise ConfigError(f"{layout.root}: the corpus has changed meanwhile: run the same command again")
-        write_state(layout, state)
+        write_state(layout, replace(state, is_whole=False))
         storage.remove_tree(layout.reports)
         files = write_from_manifest(layout, manifest, comparison, quality)
         records = [StageRecord.from_json(stage) for stage in manifest["stages"]]

@@ -20,9 +20,8 @@ from finpile import storage
 from finpile.as_of import Cut, check_causal, check_day, must_decide, takedowns_of_day, write_cut, write_takedowns
 from finpile.config import CorpusConfig, from_dict
 from finpile.counts.published import files_of
-from finpile.errors import ConfigError
+from finpile.errors import ConfigError, RunError
 from finpile.output import stage_record
-from finpile.output.build_state import name_as_of
 from finpile.output.layout import Layout
 from finpile.output.lock import hold
 from finpile.output.manifest import CERTIFICATE, find_damage, load_manifest, remedy
@@ -72,7 +71,7 @@ def as_of(
         preload(stages.find(name).module)
     check_kind(layout)
     with hold(layout, "as-of") as is_writable:
-        folder = OutFolder(layout, day.config, day.last, replace=replace, is_writable=is_writable)
+        folder = OutFolder(layout, day.config, day.last, replace=replace, is_writable=is_writable, as_of=cut.arguments)
         folder.check_name()
         with owned(layout, engine, teller(listen), is_writable=is_writable) as engine:
             if fresh:
@@ -113,7 +112,7 @@ class _Day:
         if wrong := find_damage(whole, manifest, ("documents", "facts", "removed")):
             raise ConfigError(f"{whole.root}: {wrong[0]}: {remedy(whole)}")
         config = from_dict(manifest["config"])
-        config = with_changes(config, name=name_as_of(config.name, cut.day))
+        config = with_changes(config, name=f"{config.name} as of {cut.day}")
         names = _names(whole, manifest, until)
         again = DayStages.of(whole, manifest, cut) if must_decide(whole, manifest, cut) else None
         if again is None:
@@ -152,11 +151,21 @@ class _Day:
         return context
 
     def run(self, runner: StageRunner, folder: OutFolder, context: Context, listen: Listener) -> None:
-        """Runs all stages, or finds them done."""
+        """Runs all stages, or finds them done.
+
+        Raises: RunError if one fails; of those after the split it names what can be had without them.
+        """
         if self.again is None:
             runner.records.update(self._filter(folder, context.layout, listen))
         for name, stage in self.table.items():
-            runner.run(stage, with_changes(context, info=stages.find(name), records=dict(runner.records)))
+            try:
+                runner.run(stage, with_changes(context, info=stages.find(name), records=dict(runner.records)))
+            except RunError as error:
+                if type(error) is not RunError or name not in stages.after(DEDUPLICATED):
+                    raise
+                raise RunError(
+                    f"{error}; as of {self.cut.day}, `--until split` ends with documents and ledger"
+                ) from error
             if self.again and name == DEDUPLICATED:
                 runner.records.update(self.again.counted(runner.records, context.layout))
 

@@ -5,6 +5,7 @@ Decision: docs/decisions/0022-an-old-build-stays-until-the-new-one-is-whole.md.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from finpile import storage
@@ -89,16 +90,25 @@ def forget_stages(layout: Layout) -> None:
 
 
 class OutFolder:
-    """The output folder of one run whose last stage is `until`."""
+    """The output folder of one run whose last stage is `until`; `as_of` is that of `BuildState`."""
 
-    def __init__(self, layout: Layout, config: CorpusConfig, until: str, *, replace: bool, is_writable: bool) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        config: CorpusConfig,
+        until: str,
+        *,
+        replace: bool,
+        is_writable: bool,
+        as_of: Iterable[str] = (),
+    ) -> None:
         self._layout = layout
         self._until = until
         without = () if config.tokenizer else (info.name for info in stages.table() if info.makes_tokens)
         self._not_built = {*stages.after(until), *without}
         self._may_replace = replace
         self._is_writable = is_writable
-        self._state = BuildState.of_config(to_dict(config), is_whole=False)
+        self._state = BuildState.of_config(to_dict(config), is_whole=False, as_of=as_of)
         self._is_ours = False
         self._found = read_state(layout)
 

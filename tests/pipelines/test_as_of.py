@@ -7,6 +7,7 @@ import random
 import re
 import shutil
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,8 @@ from finpile import storage
 from finpile.as_of import Cut, check_causal
 from finpile.config import load_config
 from finpile.documents.document import PUBLISHED_SCHEMA, document_id
-from finpile.errors import ConfigError, InputError
-from finpile.output.layout import Layout
+from finpile.errors import ConfigError, InputError, RunError, command_line
+from finpile.output.layout import Layout, read_published
 from finpile.output.manifest import CHECKSUM, checksum_of, load_manifest
 from finpile.output.stage_record import file_record
 from finpile.verify import as_of as as_of_checks
@@ -231,12 +232,16 @@ def test_an_unfinished_corpus_names_the_command_that_ends_it(
         if event.state == "running":
             raise InterruptedError
 
+    for cut, words in ((Cut(date(2020, 5, 31)), ""), (Cut(date(2020, 5, 31), undated=True), " --undated")):
+        out = str(tmp_path / f"past{words}")
+        with pytest.raises(InterruptedError):
+            as_of(str(folder / "out"), cut, out, Engine(num_workers=1), listen=stop)
+        command = re.escape(command_line("as-of", "BUILD", "2020-05-31", *words.split(), "-o", out))
+        with pytest.raises(InputError, match=f"`{command}` ends it$"):
+            load_manifest(Layout(out))
+    config = replace(load_config(folder / "corpus.yaml"), name="Stories as of 2020-05-31")
     with pytest.raises(InterruptedError):
-        as_of(str(folder / "out"), Cut(date(2020, 5, 31)), str(tmp_path), Engine(num_workers=1), listen=stop)
-    with pytest.raises(InputError, match=rf"`finpile as-of BUILD 2020-05-31 -o {re.escape(str(tmp_path))}` ends it$"):
-        load_manifest(Layout(str(tmp_path)))
-    with pytest.raises(InterruptedError):
-        build(load_config(folder / "corpus.yaml"), str(tmp_path / "build"), Engine(num_workers=1), listen=stop)
+        build(config, str(tmp_path / "build"), Engine(num_workers=1), listen=stop)
     with pytest.raises(InputError, match=r"finpile build CONFIG\.yaml -o "):
         load_manifest(Layout(str(tmp_path / "build")))
 
@@ -271,6 +276,42 @@ def test_commands_read_a_corpus_as_of_a_day(
     run("as-of", folder / "out", "2019-12-31", "-o", tmp_path / "direct", "--workers", 1, "--json")
     assert again["total"]["train"] < made["total"]["train"]
     check_equal(tmp_path / "earlier", tmp_path / "direct")
+
+
+#: A record of each source.
+ONE_LATER = {
+    0: {"text": "Oil rose on Monday.", "date": "2019-01-01"},
+    1: {"text": "Gold fell.", "date": "2020-02-02"},
+}
+
+
+def test_a_source_that_begins_later_is_not_in_the_tables(tmp_path: Path) -> None:
+    """Nothing of it was read: it is no source whose documents were removed."""
+    path = write_corpus(tmp_path, ONE_LATER, {"order": "time"})
+    config = yaml.safe_load(path.read_text())
+    path.write_text(yaml.safe_dump({**config, "heldout": {}, "tokenizer": "none"}))
+    build(load_config(path), str(tmp_path / "out"), Engine(num_workers=1))
+    as_of(str(tmp_path / "out"), Cut(date(2019, 6, 30)), str(tmp_path / "past"), Engine(num_workers=1))
+    for out, sources in (("out", {"News", "Web"}), ("past", {"News"})):
+        reports = tmp_path / out / "reports"
+        statistics = json.loads((reports / "statistics.json").read_text())
+        for rows in (statistics["sources"], statistics["dates"]):
+            assert {row["source"] for row in rows} == sources
+        assert json.loads((reports / "table1.json").read_text())["footnotes"] == []
+    assert all(check.ok for check in verify(str(tmp_path / "past")))
+
+
+def test_a_day_without_text_for_the_tokenizer_names_what_can_be_had(tmp_path: Path) -> None:
+    path = write_corpus(tmp_path, ONE_LATER, {"order": "time"})
+    config = yaml.safe_load(path.read_text())
+    config["sources"][1]["dataset"], config["tokenizer"]["train_on"] = "Pub", ["Pub"]
+    path.write_text(yaml.safe_dump({**config, "heldout": {}, "tokens": {"sequence_length": 2}}))
+    build(load_config(path), str(tmp_path / "out"), Engine(num_workers=1))
+    past = (str(tmp_path / "out"), Cut(date(2019, 6, 30)), str(tmp_path / "past"), Engine(num_workers=1))
+    with pytest.raises(RunError, match="as of 2019-06-30, `--until split` ends with documents and ledger"):
+        as_of(*past)
+    as_of(*past, until="split")
+    assert all(check.ok for check in verify(str(tmp_path / "past")))
 
 
 def test_builds_without_a_past_are_refused_with_the_remedy(

@@ -144,16 +144,17 @@ def test_folder_without_a_manifest_is_no_build(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "command"),
+    ("name", "as_of", "command"),
     [
-        ("News", "finpile build CONFIG.yaml -o '{}'"),
-        ("News as of 2020-01-02", "finpile as-of BUILD 2020-01-02 -o '{}'"),
-        (DEDUP_NAME, "finpile dedup DOCS -o '{}'"),
+        ("News", (), "finpile build CONFIG.yaml -o '{}'"),
+        ("News as of 2020-01-02", (), "finpile build CONFIG.yaml -o '{}'"),
+        ("News as of 2020-01-02", ("2020-01-02", "--undated"), "finpile as-of BUILD 2020-01-02 --undated -o '{}'"),
+        (DEDUP_NAME, (), "finpile dedup DOCS -o '{}'"),
     ],
 )
-def test_an_interrupted_run_names_its_command(tmp_path: Path, name: str, command: str) -> None:
+def test_an_interrupted_run_names_its_command(tmp_path: Path, name: str, as_of: tuple[str, ...], command: str) -> None:
     out = tmp_path / "my corpus"
-    write_state(Layout(str(out)), BuildState(name=name, paths=(), is_whole=False))
+    write_state(Layout(str(out)), BuildState(name=name, paths=(), is_whole=False, as_of=as_of))
     with pytest.raises(InputError) as caught:
         load_manifest(Layout(str(out)))
     assert str(caught.value).endswith(f"is running, or was interrupted: `{command.format(out)}` ends it")
