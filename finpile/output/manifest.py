@@ -159,8 +159,8 @@ def published(manifest: Mapping[str, Any], folder: str) -> list[str]:
 def remedy(layout: Layout) -> str:
     """The remedy for a damaged output folder, for a message."""
     return (
-        f"`{command_line('verify', layout.root)}` says what else is damaged; the build's command writes missing "
-        "files again, with --fresh all of them"
+        f"`{command_line('verify', layout.root)}` says what else is damaged; of a build without snapshots, its command "
+        "writes missing files again; else restore them, or build the corpus again with --fresh"
     )
 
 
