@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from finpile.documents.document import with_column
 from finpile.explorer.facts import measured, names_and_scores
-from finpile.explorer.scan import DOCUMENT_CELLS, REMOVAL_CELLS, columns_of, counted, length_bins
+from finpile.explorer.scan import DOCUMENT_CELLS, DOCUMENT_ROWS, REMOVAL_CELLS, columns_of, counted, length_bins
 
 #: Hosts (and languages) of a source, groups of duplicates and passages that are listed; what is left out is counted.
 MOST_NAMES = 50
@@ -19,6 +19,8 @@ MOST_GROUPS = 200
 MOST_PASSAGES = 200
 #: Documents of a passage that are listed.
 MOST_MEMBERS = 100
+#: Columns of a group of duplicates.
+_GROUP = ["id", "source", "copies"]
 
 
 class DocumentCounts:
@@ -26,7 +28,7 @@ class DocumentCounts:
 
     def __init__(self) -> None:
         self._tables = _Tables()
-        self._groups: list[pa.Table] = []
+        self._groups = [DOCUMENT_ROWS.empty_table().select(_GROUP)]
         self._sizes: Counter[tuple[int, int]] = Counter()
 
     def add(self, rows: pa.Table, listed: pa.Array) -> None:
@@ -46,7 +48,7 @@ class DocumentCounts:
             keys = ["source", "split", *(["key"] if "key" in table.column_names else []), key]
             self._tables.add_by_month(name, table, keys)
         copied = rows.filter(pc.greater(rows["copies"], 1))
-        self._groups.append(_largest(copied.select(["id", "source", "copies"])))
+        self._groups.append(_largest(copied.select(_GROUP)))
         self._sizes.update(zip(copied["source"].to_pylist(), copied["copies"].to_pylist(), strict=True))
 
     def summary(self) -> dict[str, Any]:

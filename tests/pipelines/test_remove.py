@@ -167,6 +167,7 @@ def test_earlier_snapshots_are_read_when_all_documents_are_taken_down(copies: tu
     remove(out, Wanted(dataset="All"), "they asked", Engine())
     assert [open_documents(out, number).count_rows() for number in (None, 0, 1)] == [0, 2, 0]
     assert open_facts(out).count_rows() == 0 and open_ledger(out).count_rows() == 3
+    assert write_explorer(out, samples=1).num_texts == 3  # the tombstones
 
 
 def test_what_was_taken_down_stays_so(copies: tuple[Path, CorpusConfig]) -> None:
