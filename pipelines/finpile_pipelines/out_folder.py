@@ -147,10 +147,16 @@ class OutFolder:
             for folder in (self._layout.snapshots, self._layout.versions, self._layout.indexes, self._layout.delta):
                 storage.remove_tree(folder)
         if stage == self._until:
-            for later in sorted(self._not_built):
-                self._layout.work(later).remove()
-                for folder in self._layout.published(later):
-                    storage.remove_tree(folder)
+            self.remove_later()
+
+    def remove_later(self) -> None:
+        """Removes what stages wrote that are not part of this build: those after its last one, and without a tokenizer
+        those that make tokens."""
+        self._write(is_whole=False)
+        for later in sorted(self._not_built):
+            self._layout.work(later).remove()
+            for folder in self._layout.published(later):
+                storage.remove_tree(folder)
 
     def end(self) -> None:
         """Called after the manifest was written."""

@@ -185,6 +185,7 @@ class StageRunner:
         if is_same and found is not None and found["stages"] == stages and _kinds(found["config"]) == _kinds(resolved):
             return found
         self._folder.claim("its manifest has to be written")
+        self._folder.remove_later()
         manifest = {
             "version": MANIFEST_VERSION,
             "name": config.name,

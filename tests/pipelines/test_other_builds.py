@@ -94,6 +94,16 @@ def test_replaced_build_is_that_of_a_new_folder(out: Path, other: Path, snapshot
     assert run(other, out) == []
 
 
+def test_a_part_of_a_build_can_replace_the_whole(corpus: Path, out: Path) -> None:
+    """All its stages are done: it is left to remove what the later ones wrote."""
+    with pytest.raises(ConfigError, match="holds a whole build .* say --replace"):
+        run(corpus, out, until="split")
+    assert run(corpus, out, until="split", replace=True) == []
+    assert not {"tokenizer", "tokens", "reports"} & {path.name for path in out.iterdir()}
+    assert [check for check in verify(str(out)) if not check.ok] == []
+    assert run(corpus, out) == ["tokenizer", "tokens", "reports"]
+
+
 def test_unfinished_build_is_refused_to_another_one(
     corpus: Path, other: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
