@@ -21,7 +21,7 @@ from finpile_cli.engine import (
     tables_option,
 )
 from finpile_cli.option_groups import memory_option, shard_size_option
-from finpile_cli.paths import PathOrUrl, output_option, root_option
+from finpile_cli.paths import PathOrUrl, output_option, root_option, takedowns_option
 
 if TYPE_CHECKING:
     from finpile_pipelines.runner.engine import Engine
@@ -52,13 +52,7 @@ _ALWAYS = ("dataset", "source", "read", "unreadable", "cleaned_out", "exact", "n
     default="reports",
     help="The last stage; a later run continues after it. split: documents and ledger, without a tokenizer.",
 )
-@click.option(
-    "--takedowns-to",
-    type=PathOrUrl(),
-    metavar="FILE",
-    help="With --fresh, which brings back documents that were taken down: save their ids for `finpile remove OUT "
-    "--documents-from FILE`.",
-)
+@takedowns_option
 @json_option
 def build_command(
     config: str,

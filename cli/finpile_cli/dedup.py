@@ -18,7 +18,7 @@ from finpile_cli.console import Console, json_option, quantity
 from finpile_cli.display import Display
 from finpile_cli.engine import Again, BeamOptionsLast, Placement, again_options, heavy_imports, placement_options
 from finpile_cli.option_groups import memory_option, number_or, shard_size_option
-from finpile_cli.paths import PathOrUrl, output_option, text_field_option
+from finpile_cli.paths import PathOrUrl, output_option, takedowns_option, text_field_option
 
 if TYPE_CHECKING:
     from finpile_cli.dedup_inputs import Inputs
@@ -113,6 +113,7 @@ def _values(config: type, name: str) -> click.Choice[str]:
 @memory_option
 @shard_size_option
 @again_options
+@takedowns_option
 @json_option
 def dedup_command(
     inputs: tuple[str, ...],
@@ -128,6 +129,7 @@ def dedup_command(
     memory: int | None,
     shard_size: int | None,
     again: Again,
+    takedowns_to: str | None,
     as_json: bool,
     **settings: Any,
 ) -> None:
@@ -173,6 +175,7 @@ def dedup_command(
             sizes=sizes,
             listen=stage_lines(display, f"deduplicating {_described(found)} in {output}"),
             until=DEDUPLICATED,
+            takedowns_to=takedowns_to,
             tables=False,
         )
     attributes = _annotate(output, manifest, annotate, display.num_run)

@@ -143,3 +143,11 @@ text_field_option = click.option(
     metavar="FIELD",
     help="Field of the records with their text; dots reach into objects.",
 )
+
+takedowns_option = click.option(
+    "--takedowns-to",
+    type=PathOrUrl(),
+    metavar="FILE",
+    help="With --fresh, which brings back documents that were taken down: save their ids for `finpile remove OUT "
+    "--documents-from FILE`.",
+)

@@ -469,6 +469,20 @@ def test_build_ends_with_published_documents_at_the_earliest(sample_config: Path
     assert not (tmp_path / "out").exists()
 
 
+def test_a_fresh_run_brings_documents_that_were_taken_down_back_if_their_ids_are_saved(
+    run: Run, made: Path, tmp_path: Path
+) -> None:
+    out, saved = Path(shutil.copytree(made / "out", tmp_path / "out")), tmp_path / "ids.txt"
+    gone = rows_below(out / "documents")[0]["id"]
+    assert run("remove", out, "--document", gone, "--why", "they asked").code == 0
+    fresh = ("dedup", made / "in.jsonl", "-o", out, "--workers", 1, "--fresh")
+    assert "say --takedowns-to FILE" in run(*fresh).refusal()
+    assert run(*fresh, "--takedowns-to", saved).code == 0
+    assert kept_ids(out) == kept_ids(made / "out")
+    assert run("remove", out, "--documents-from", saved, "--why", "they asked").code == 0
+    assert gone not in {row["id"] for row in rows_below(out / "documents")}
+
+
 def test_copy_of_a_build_may_be_deduplicated_again(run: Run, made: Path, tmp_path: Path) -> None:
     """What is kept has no duplicates among itself."""
     shutil.copytree(made / "out", tmp_path / "in")

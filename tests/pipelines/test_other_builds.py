@@ -96,7 +96,7 @@ def test_replaced_build_is_that_of_a_new_folder(out: Path, other: Path, snapshot
 
 def test_a_part_of_a_build_can_replace_the_whole(corpus: Path, out: Path) -> None:
     """All its stages are done: it is left to remove what the later ones wrote."""
-    with pytest.raises(ConfigError, match="holds a whole build .* say --replace"):
+    with pytest.raises(ConfigError, match=r"holds a whole build .* say --replace"):
         run(corpus, out, until="split")
     assert run(corpus, out, until="split", replace=True) == []
     assert not {"tokenizer", "tokens", "reports"} & {path.name for path in out.iterdir()}
