@@ -14,6 +14,7 @@ name several datasets have. Weights are exact fractions, so that no result depen
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -59,14 +60,15 @@ class WeightConfig:
     def named(cls, text: str) -> WeightConfig:
         """`3 epochs` or `40%`. Raises: ConfigError for any other text."""
         number, _, unit = text.strip().partition(" ")
-        try:
+        epochs = share = None
+        with suppress(ValueError, ZeroDivisionError):
             if text.strip().endswith("%"):
-                return cls(share=float(Fraction(text.strip()[:-1].strip()) / 100))
-            if unit.strip() in ("epoch", "epochs"):
-                return cls(epochs=float(number))
-        except (ValueError, ZeroDivisionError):
-            pass
-        raise ConfigError(f"weight {text!r}: expected a number such as 1.5, `3 epochs`, `40%` or a mapping")
+                share = float(Fraction(text.strip()[:-1].strip()) / 100)
+            elif unit.strip() in ("epoch", "epochs"):
+                epochs = float(number)
+        if epochs is None and share is None:
+            raise ConfigError(f"weight {text!r}: expected a number such as 1.5, `3 epochs`, `40%` or a mapping")
+        return cls(epochs=epochs, share=share)
 
     def __post_init__(self) -> None:
         if self.epochs is not None and self.share is not None:

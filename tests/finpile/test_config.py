@@ -513,6 +513,8 @@ def test_a_sample_that_is_no_size_is_refused(refusal: Refusal, value: str) -> No
     ("mixture", "message"),
     [
         ("{Newz: 2}", "'Newz' is not a source or dataset of this corpus; did you mean `News`?"),
+        ("{News: 100%}", "share is 1.0: expected 0 < value < 1"),
+        ("{News: 401 epochs}", "epochs is 401.0: expected 0 to 400"),
         ("{News: 5 times}", "weight '5 times': expected a number such as 1.5, `3 epochs`, `40%` or a mapping"),
         ("{News: [2]}", "expected a number or a mapping"),
         ("{News: {epoch: 2}}", "unknown key `epoch` in `News` of `mixture`; did you mean `epochs`?"),

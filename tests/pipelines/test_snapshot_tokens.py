@@ -19,6 +19,7 @@ from finpile_pipelines.build import build
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.snapshots.append import append
 from finpile_pipelines.snapshots.remove import remove
+from finpile_pipelines.snapshots.vacuum import vacuum
 from finpile_tokenizer import UnigramTokenizer
 
 from finpile.config import CorpusConfig, load_config
@@ -127,6 +128,10 @@ def test_workers_make_the_same_tokens(tmp_path: Path, grown: Path, threads: bool
     out = Path(shutil.copytree(grown / "build", tmp_path / "out"))
     append(load_config(grown / "corpus.yaml"), str(out), Engine(num_workers=2, threads=threads))
     assert_same(*(files_below(tree / "snapshots/000001") for tree in (out, grown / "out")))
+
+
+def test_a_vacuum_names_all_folders_of_tokens(grown: Path) -> None:
+    assert vacuum(str(grown / "out"), Engine(), dry_run=True).tokens == ["tokens", "snapshots/000001/tokens"]
 
 
 def test_an_export_names_the_tokens_of_snapshots(tmp_path: Path, grown: Path) -> None:

@@ -141,8 +141,7 @@ def test_tokens_keep_their_index(removed: tuple[Path, CorpusConfig, dict[str, st
     before = {one.row["id"]: one.row["text"] for one in trace_documents(str(out), spans)}
     result = CliRunner().invoke(finpile, ["vacuum", str(out)], catch_exceptions=False)
     assert "snapshots 0, 1 kept, 0 dropped" in result.output
-    folders = f"{out}/tokens, {out}/snapshots/000001/tokens"
-    assert f"those of them that were published are still encoded in {folders}:" in result.output
+    assert f"those of them that were published are still encoded in {out}/tokens:" in result.output
     assert failed(out) == []
     assert tokens_of(str(out), [*kept, *phrases.values()]) == tokens
     after = {one.row["id"]: one.row["text"] for one in trace_documents(str(out), spans)}
