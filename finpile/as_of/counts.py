@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile.clean.html.table_shares import COUNTS
-from finpile.clean.stage.dating import DATE_REASONS
 from finpile.clean.stage.parts import divided
-from finpile.counts.stages import EARLY, Counts, StageCounts, label_of
+from finpile.counts.dates import DateCounts
+from finpile.counts.stages import EARLY, StageCounts, label_of
 from finpile.counts.texts import TextCounts
 from finpile.documents.document import Label, text_views
 from finpile.output.manifest import counts_by_stage
@@ -54,7 +54,7 @@ class Texts:
         self._divided = {label_of(row) for row in cleaned if _PARTS in row}
         self._documents_with_parts: dict[Label, set[str]] = {}
         self._num_parts: Counter[Label] = Counter()
-        self._dates = StageCounts()
+        self._dates = DateCounts()
         self._texts = TextCounts()
         self.ids: set[str] = set()
         """Of the documents that passed `clean`."""
@@ -66,7 +66,7 @@ class Texts:
     def add(self, documents: pa.Table) -> None:
         """Adds kept documents of one source."""
         label = (documents["dataset"][0].as_py(), documents["source"][0].as_py())
-        self._dates.change("clean", label, Counts(undated=documents["timestamp"].null_count))
+        self._dates.add(label, documents)
         self.ids.update(documents["id"].to_pylist())
         for locator in documents["locator"].to_pylist() if label in self._divided else ():
             self._add_part(label, locator)
@@ -75,32 +75,22 @@ class Texts:
 
     def add_removed(self, rows: pa.Table) -> None:
         """Adds the documents that one stage removed as a whole, and the dates that `clean` could not use."""
-        if rows["stage"][0].as_py() == "clean":
-            self._add_notes(rows)
+        self._dates.add_removed(rows)
         for row in rows.filter(pc.is_null(rows["start"])).to_pylist():
             label = label_of(row)
             if label in self._divided:
                 self._add_part(label, row["locator"])
             if self._texts.add_removed(row):
                 self.ids.add(row["id"])
-                self._dates.change("clean", label, Counts(undated=int(row["timestamp"] is None)))
-            elif row["stage"] == "clean" and row["reason"] == "undated":  # its notes are in the row
-                noted = Counts(undated=1, unreadable_dates=int(bool(row["detail"])))
-                self._dates.change("clean", label, noted)
 
     def counts(self) -> StageCounts:
         """Those of `clean` that are no sums over files."""
         counts = StageCounts()
         counts.merge(self._texts.counts)
-        counts.merge(self._dates)
+        counts.merge(self._dates.counts)
         for label in self._num_parts:
             counts.add_parts(label, self._num_parts[label] - len(self._documents_with_parts[label]))
         return counts
-
-    def _add_notes(self, rows: pa.Table) -> None:
-        noted = rows.filter(pc.is_in(rows["reason"], pa.array(sorted(DATE_REASONS))))
-        for row in noted.group_by(["dataset", "source", "id"]).aggregate([]).to_pylist():
-            self._dates.change("clean", label_of(row), Counts(unreadable_dates=1))
 
     def _add_part(self, label: Label, locator: str) -> None:
         if (document := divided(locator)) is not None:
@@ -113,8 +103,8 @@ def stage_counts(
 ) -> dict[str, dict[str, Any]]:
     """The counts of each stage up to `split`, as its build would have them where reports and `verify` read them.
 
-    Files and bytes of inputs are those of the whole build. Figures of Inline XBRL are not counted before deduplication:
-    the ledger has no metadata.
+    Files and bytes of inputs are those of the whole build. The text that `ingest` read is not counted, and figures of
+    Inline XBRL are not before deduplication: the ledger has no raw text and no metadata.
     """
     whole = counts_by_stage(manifest)
     found = StageCounts.of_published(documents, removed)
@@ -138,5 +128,5 @@ def _source(whole: Mapping[str, Any], stage: str, found: StageCounts) -> dict[st
     names = ["documents", "removed", "removed_bytes"]
     if stage == "clean":
         names += [*_OF_CLEAN, *([_PARTS] if counts.parts_more else [])]
-    kept = {name: value for name, value in whole.items() if name not in (_PARTS, *_FACTS)}
+    kept = {name: value for name, value in whole.items() if name not in (_PARTS, *_FACTS, "text_bytes")}
     return {**kept, **{name: counts.value(name) for name in names}}

@@ -128,7 +128,7 @@ def compare(
     """Counts `(dataset, source, texts)` with every tokenizer; the last one is the reference of all percentages.
 
     Raises:
-        InputError: there is no tokenizer, two have one name, or there is no text.
+        InputError: there is no tokenizer, two have one name or one has that of a column, or there is no text.
     """
     _check_names([tokenizer.name for tokenizer in tokenizers])
     found: dict[tuple[str, str], ComparedSource] = {}
@@ -217,6 +217,9 @@ def _check_names(names: Sequence[str]) -> None:
     repeated = [label for label in names if names.count(label) > 1]
     if repeated:
         raise InputError(f"two tokenizers are called {repeated[0]!r}: name them apart as NAME=PATH")
+    columns = {"name", *(f"{label}_percent" for label in names)}
+    if taken := [label for label in names if label in columns]:
+        raise InputError(f"a tokenizer is called {taken[0]!r}, as a column of Table 3: name it otherwise as NAME=PATH")
 
 
 def labelled_rows(comparison: Comparison, by: By | None) -> list[tuple[str, ComparedSource]]:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from finpile.counts.dates import DateCounts
 from finpile.counts.published import counts_of_documents
-from finpile.counts.stages import StageCounts, label_of
+from finpile.counts.stages import Label, StageCounts, label_of
 from finpile.documents.ledger import count_removed
 from finpile.filings.facts import fact_counts
 from finpile.output.layout import facts_part, row_of
+from finpile.output.takedowns import TAKEDOWN
 from finpile.plugins.stages import dedup_stages
 from finpile.verify.check import Check
 from finpile.verify.output import Output
@@ -24,6 +27,8 @@ _COUNTED = {
     "ingest": ("documents", "removed", "removed_bytes"),
     "clean": ("documents", "removed", "removed_bytes", "spans", "text_bytes"),
 }
+_OF_DATES = ("undated", "unreadable_dates")
+_NOTED = ("stage", "dataset", "source", "id", "reason", "detail", "start", "timestamp")
 
 
 def checks(output: Output) -> list[Check]:
@@ -41,6 +46,7 @@ def checks(output: Output) -> list[Check]:
             "counts and digests of every file of documents and ledger", wrong, f"{len(documents) + len(ledger)} files"
         ),
         _stages_count_their_removals(stages, documents, ledger),
+        _dates_are_counted(output),
     ]
 
 
@@ -88,3 +94,28 @@ def _stages_count_their_removals(
             ]
     reasons = sum(len(file["removed"]) for file in ledger.values())
     return Check.of("counts of every stage = documents and ledger", wrong, f"{reasons:,} reasons of sources")
+
+
+def _dates_are_counted(output: Output) -> Check:
+    """Checks the documents without a date, and those with one that could not be used, by source.
+
+    `clean` counted those that were taken down since, too: each is one of them or none.
+    """
+    dates, taken_down = DateCounts(), Counter[Label]()
+    for path, table in output.tables("documents", ["timestamp"]):
+        dates.add(row_of(path), table)
+    for path, table in output.tables("removed", _NOTED):
+        if path.startswith(f"removed/stage={TAKEDOWN}/"):
+            taken_down.update(map(label_of, table.select(["dataset", "source"]).to_pylist()))
+        dates.add_removed(table)
+    rows, wrong = output.counts["clean"]["sources"], []
+    for row in rows:
+        for name in _OF_DATES:
+            least = dates.counts.of("clean", label_of(row)).value(name)
+            most = least + taken_down[label_of(row)]
+            if not least <= row[name] <= most:
+                given = f"{least}" if least == most else f"{least} to {most}"
+                which = f"{row['dataset']}/{row['source']}: {name}"
+                wrong.append(f"{which} of clean is {row[name]}, documents and ledger give {given}")
+    counted = f"{sum(row['undated'] for row in rows):,} undated documents"
+    return Check.of("dates that clean did not find = documents and ledger", wrong, counted)

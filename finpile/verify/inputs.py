@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow.compute as pc
 
+from finpile.clean.stage.parts import divided
 from finpile.counts.stages import label_of
 from finpile.documents.document import Label
 from finpile.documents.sums import add_counts
@@ -18,13 +19,17 @@ from finpile.verify.check import Check
 from finpile.verify.output import Output
 
 _Sums = dict[Label, dict[str, Any]]
-#: What the manifest counts of a source's inputs, and what the ledger does.
-_OF_MANIFEST, _OF_LEDGER = ("files", "input_bytes", "documents"), ("removals", "removed_bytes")
-_NOTHING: Mapping[str, Any] = {**dict.fromkeys((*SUMS, *_OF_MANIFEST, *_OF_LEDGER), 0), "structure": {}}
+_Inputs = Counter[tuple[Label, str, str]]
+_Rows = list[dict[str, Any]]
+#: What the manifest counts of a source's inputs, and what documents and ledger have of one input.
+_OF_SOURCE, _OF_INPUT = (*SUMS, "files", "input_bytes"), ("documents", "removals", "removed_bytes")
+_NOTHING: Mapping[str, Any] = {**dict.fromkeys(_OF_SOURCE, 0), "structure": {}}
+_PLACE = ("dataset", "source", "locator")
+_INGEST = "removed/stage=ingest/"
 
 
 def checks(output: Output) -> list[Check]:
-    """Reads the accounts, and the ledger's rows of the stage `ingest`.
+    """Reads the accounts, the places of documents, and the ledger but for the texts of later stages.
 
     A corpus as of a day has no accounts of its own: those of the whole build count later documents.
     """
@@ -35,11 +40,10 @@ def checks(output: Output) -> list[Check]:
     split = {entry["dataset"] for entry in sources if not isinstance(entry["name"], str)}
     rows = [_joined({**row, **_of_file(row), "structure": dict(row["structure"])}, split) for row in accounts]
     counted = [_joined(row, split) for row in output.counts["ingest"]["sources"]]
-    counts, sums = _summed(counted, (*SUMS, *_OF_MANIFEST)), _summed(rows, tuple(_NOTHING))
+    counts, sums = _summed(counted, _OF_SOURCE), _summed(rows, _OF_SOURCE)
     kinds = {kind for entry in sources for kind in structure_of(entry["format"])}
     wrong = [f"{row['locator']}: {problem}" for row in rows if (problem := _imbalance(row, kinds))]
     total = sum(row["decompressed_bytes"] for row in rows)
-    has_takedowns = bool(output.manifest.get(SNAPSHOT, {}).get("takedowns"))
     return [
         Check.of(
             "bytes read = records + ledger + members + structure, for every input file",
@@ -48,7 +52,7 @@ def checks(output: Output) -> list[Check]:
         ),
         Check.of(
             "the accounts of inputs are those of the documents and the ledger",
-            _sums_differ(sums, counts) + _counts_differ(sums, counts, _ledger(output, split), has_takedowns),
+            _sums_differ(sums, counts) + _inputs_differ(output, rows, split),
             f"{len(counts)} sources",
         ),
     ]
@@ -69,13 +73,15 @@ def _imbalance(row: Mapping[str, Any], kinds: Collection[str]) -> str | None:
     return f"{difference} bytes of {row['decompressed_bytes']} are not accounted for" if difference else None
 
 
-def _members_differ(rows: list[dict[str, Any]]) -> list[str]:
-    """Archives whose members' accounts do not add up to their bytes; a .zip counts its own bytes alone."""
+def _members_differ(rows: _Rows) -> list[str]:
+    """Archives that have no account, or whose members' accounts do not add up to their bytes; a .zip counts its own
+    bytes alone."""
     inside: Counter[str] = Counter()
     for row in rows:
         if row["archive"] is not None:
             inside[f"{row['dataset']}/{row['source']}/{row['archive']}"] += row["stored_bytes"]
-    wrong = []
+    there = {f"{row['dataset']}/{row['source']}/{row['locator']}" for row in rows}
+    wrong = [f"{archive} has members and no account" for archive in sorted(inside.keys() - there)]
     for row in rows:
         found = inside[f"{row['dataset']}/{row['source']}/{row['locator']}"]
         if row["member_bytes"] and row["member_bytes"] != found:
@@ -84,48 +90,79 @@ def _members_differ(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _sums_differ(sums: _Sums, counts: _Sums) -> list[str]:
-    """Sources whose sums of bytes in the manifest are not those of the accounts."""
+    """Sources whose sums in the manifest are not those of the accounts."""
     return [
         f"{'/'.join(name)}: {key} {source[key]} in the manifest, {found} in inputs/"
         for name, source in counts.items()
-        for key in SUMS
+        for key in _OF_SOURCE
         if (found := sums.get(name, _NOTHING)[key]) != source[key]
     ]
 
 
-def _counts_differ(
-    sums: _Sums, counts: _Sums, ledger: Mapping[Label, tuple[int, int]], has_takedowns: bool
-) -> list[str]:
-    """Sources of which manifest and ledger count other files, documents or rows than the accounts.
+def _inputs_differ(output: Output, rows: _Rows, split: Collection[str]) -> list[str]:
+    """Inputs of which documents and ledger have other numbers than their accounts, and locators of no input.
 
     Inputs that became no document and were taken down have passed the stage, without their bytes: with such, documents
     and rows are compared as a sum.
     """
-    wrong: list[str] = []
-    for name, source in counts.items():
-        expected = dict(zip(_OF_LEDGER, ledger.get(name, (0, 0)), strict=True))
-        expected = {**{key: source[key] for key in _OF_MANIFEST}, **expected}
-        pairs = [(key, want, sums.get(name, _NOTHING)[key]) for key, want in expected.items()]
-        if has_takedowns:
-            *others, passed, gone, _ = pairs
-            pairs = [*others, ("documents and removals", passed[1] + gone[1], passed[2] + gone[2])]
-        wrong += [f"{'/'.join(name)}: {what} {want}, {have} in inputs/" for what, want, have in pairs if want != have]
-    return wrong
+    names = dict(zip(_OF_INPUT, _OF_INPUT, strict=True))
+    if output.manifest.get(SNAPSHOT, {}).get("takedowns"):
+        names = dict.fromkeys(_OF_INPUT[:2], "documents and removals")
+    accounts: _Inputs = Counter()
+    found: _Inputs = Counter()
+    known: dict[Label, set[str]] = {}
+    for row in rows:
+        known.setdefault(label_of(row), set()).add(row["locator"])
+        for name, counted in names.items():
+            accounts[label_of(row), row["locator"], counted] += row[name]
+    wrong = []
+    for row, counts in _outcomes(output):
+        source = label_of(_joined(row, split))
+        locator = _input_of(row["locator"], known.get(source, ()))
+        if locator is None:
+            wrong.append(f"{'/'.join(source)}: {row['locator']} is in no input of inputs/")
+            continue
+        for name, number in counts.items():
+            if name in names:
+                found[source, locator, names[name]] += number
+    return wrong + [
+        f"{'/'.join(source)}: {name} {found[source, locator, name]} of {locator}, {value} in inputs/"
+        for (source, locator, name), value in sorted(accounts.items())
+        if found[source, locator, name] != value
+    ]
 
 
-def _ledger(output: Output, split: Collection[str]) -> dict[Label, tuple[int, int]]:
-    """Rows of the stage `ingest` for what became no document, and the bytes that they hold, by source."""
-    found: dict[Label, tuple[int, int]] = {}
-    columns = ["dataset", "source", "start", "removed_text"]
-    for _, rows_of_stage in output.tables("removed/stage=ingest", columns):
-        table = rows_of_stage.filter(pc.is_null(rows_of_stage["start"]))
-        sizes = pc.binary_length(table["removed_text"]).to_pylist()
-        names = table.select(["dataset", "source"]).to_pylist()
-        for row, size in zip(names, sizes, strict=True):
-            source = label_of(_joined(row, split))
-            rows, held = found.get(source, (0, 0))
-            found[source] = (rows + 1, held + size)
-    return found
+def _outcomes(output: Output) -> Iterator[tuple[dict[str, Any], dict[str, int]]]:
+    """The place of each record that became a document, or a row of `ingest`, and what its input counts for it.
+
+    Parts of a document are one.
+    """
+    has_parts = {label_of(row) for row in output.counts["clean"]["sources"] if "parts_more" in row}
+    seen: set[tuple[Label, str]] = set()
+    for path in (*output.paths("documents"), *output.paths("removed")):
+        is_removal = path.startswith(_INGEST)
+        columns = () if path.startswith("documents/") else ("start", *(("removed_text",) if is_removal else ()))
+        table = output.table(path, [*_PLACE, *columns])
+        table = table.filter(pc.is_null(table["start"])) if columns else table
+        sizes = pc.binary_length(table["removed_text"]).to_pylist() if is_removal else [0] * table.num_rows
+        for row, size in zip(table.select(_PLACE).to_pylist(), sizes, strict=True):
+            part_of = divided(row["locator"]) if label_of(row) in has_parts else None
+            if part_of is not None and (label_of(row), part_of) in seen:
+                continue
+            if part_of is not None:
+                seen.add((label_of(row), part_of))
+            yield row, {"removals": 1, "removed_bytes": size} if is_removal else {"documents": 1}
+
+
+def _input_of(locator: str, known: Collection[str]) -> str | None:
+    """The locator of the input that a record is in, which its own continues with `#`, `!` or `/`; None if there is
+    none."""
+    while locator not in known:
+        end = max(map(locator.rfind, "#!/"))
+        if end <= 0:
+            return None
+        locator = locator[:end]
+    return locator
 
 
 def _joined(row: Mapping[str, Any], split: Collection[str]) -> dict[str, Any]:

@@ -37,7 +37,7 @@ from finpile_pipelines.out_folder import OutFolder, check_kind, check_later_stag
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.runner.owner import owned
 from finpile_pipelines.stage import Context, Sizes, Stage
-from finpile_pipelines.stage_runner import Listener, StageEvent, StageRunner, run_stages, teller
+from finpile_pipelines.stage_runner import Listener, StageEvent, StageRunner, cpu_seconds, run_stages, teller
 
 
 def as_of(
@@ -184,15 +184,16 @@ class _Day:
             listen(StageEvent(DEDUPLICATED, "running"))
             for name in names:
                 stage_record.begin(layout.work(name), mark, layout.published(name))
-            began = time.monotonic()
+            wall, cpu = time.monotonic(), cpu_seconds()
             counts = write_cut(self.whole, layout, self.manifest, self.cut)
             files = tuple(files_of((*counts["split"]["documents"], *counts["split"]["ledger"])))
             for name in names:
                 record = StageRecord(stage=name, fingerprint=mark, files=(), counts=counts[name])
                 if name == DEDUPLICATED:
-                    seconds = round(max(time.monotonic() - began, 0.001), 3)
+                    seconds = round(max(time.monotonic() - wall, 0.001), 3)
+                    used = round(max(cpu_seconds() - cpu, 0.001), 3)
                     files = tuple(sorted(files, key=lambda file: file.path))
-                    record = with_changes(record, files=files, wall_seconds=seconds)
+                    record = with_changes(record, files=files, wall_seconds=seconds, cpu_seconds=used)
                 stage_record.save_stage(layout.work(name), record)
         records = {name: stage_record.load_stage(layout.work(name)) for name in names}
         found = {name: record for name, record in records.items() if record is not None}

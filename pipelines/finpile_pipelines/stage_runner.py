@@ -94,7 +94,7 @@ class StageRunner:
         def run() -> StageRecord:
             self._listen(StageEvent(name, "running"))
             self._peak, USED.peak_bytes = memory_bytes(), 0
-            wall, cpu = time.monotonic(), _cpu_seconds()
+            wall, cpu = time.monotonic(), cpu_seconds()
             self._compile_kernels()
             if settings is not None:
                 self._wait_for_kernels(name, stage.kernels(context.config))
@@ -108,7 +108,7 @@ class StageRunner:
                 files=tuple(sorted(outcome.files, key=lambda file: file.path)),
                 counts=outcome.counts,
                 wall_seconds=round(time.monotonic() - wall, 3),
-                cpu_seconds=round(_cpu_seconds() - cpu, 3),
+                cpu_seconds=round(cpu_seconds() - cpu, 3),
                 peak_memory_bytes=max(self._peak, USED.peak_bytes),
             )
 
@@ -244,7 +244,7 @@ def _mark(stage: str, settings: Sequence[Any] | None, before: Sequence[str]) -> 
     return fingerprint(__version__, stage, [None] if settings is None else settings, list(before))
 
 
-def _cpu_seconds() -> float:
+def cpu_seconds() -> float:
     """Of this process, of the local workers that have ended, and of the workers of jobs."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime + workers_cpu_seconds() + USED.cpu_seconds

@@ -138,7 +138,9 @@ def check_equal(found: Path, expected: Path) -> None:
     assert files_of(found, "tokens", ".arrow") == files_of(expected, "tokens", ".arrow")
     counts = [json.loads((out / "manifest.json").read_text())["stages"] for out in (found, expected)]
     mine, theirs = ({stage["stage"]: stage["counts"] for stage in stages} for stages in counts)
-    for key in ("documents", "removed", "removed_bytes", "spans", "text_bytes", "digest", "digest_before_filters"):
+    assert not any("text_bytes" in row for row in mine["ingest"]["sources"])
+    counted = ("documents", "removed", "removed_bytes", "spans", "text_bytes", "undated", "unreadable_dates")
+    for key in (*counted, "digest", "digest_before_filters"):
         for a, b in zip(mine["clean"]["sources"], theirs["clean"]["sources"], strict=True):
             assert a[key] == b[key], key
     assert mine["tokens"] == theirs["tokens"]
@@ -154,7 +156,8 @@ def test_corpus_as_of_a_day_is_the_build_of_what_was_there(
     there = {number: record for number, record in enumerate(records) if of_input(record, cut)}
     path = write_corpus(tmp_path / "past", there, {"order": "time", **DEDUP[name]})
     build(load_config(path), str(tmp_path / "past" / "out"), Engine(num_workers=1))
-    as_of(str(folder / "out"), cut, str(tmp_path / "found"), Engine(num_workers=1))
+    manifest = as_of(str(folder / "out"), cut, str(tmp_path / "found"), Engine(num_workers=1))
+    assert next(stage["cpu_seconds"] for stage in manifest["stages"] if stage["stage"] == "split") > 0
     check_equal(tmp_path / "found", tmp_path / "past" / "out")
     assert [check for check in verify(str(tmp_path / "found")) if not check.ok] == []
 

@@ -113,3 +113,34 @@ def test_a_member_that_is_missing_is_found(copy_of_sample: Path) -> None:
 
     edit_accounts(copy_of_sample, change)
     assert "its members have" in broken(copy_of_sample)[BYTES]
+
+
+def test_another_name_of_an_input_is_found(copy_of_sample: Path) -> None:
+    def change(rows: list[Row]) -> None:
+        find(rows, ".sgm")["locator"] += ".old"
+
+    edit_accounts(copy_of_sample, change)
+    assert ".sgm#" in broken(copy_of_sample)[SUMS]
+
+
+def test_another_name_of_an_archive_is_found(copy_of_sample: Path) -> None:
+    def change(rows: list[Row]) -> None:
+        archive = next(row["archive"] for row in rows if row["archive"] is not None)
+        next(row for row in rows if row["locator"] == archive)["locator"] = "another.zip"
+
+    edit_accounts(copy_of_sample, change)
+    assert "has members and no account" in broken(copy_of_sample)[BYTES]
+
+
+@pytest.mark.parametrize("column", ["documents", "removals", "removed_bytes"])
+def test_counts_moved_from_one_input_to_another_are_found(copy_of_sample: Path, column: str) -> None:
+    """The sums of the source stay."""
+
+    def change(rows: list[Row]) -> None:
+        row = next(row for row in rows if row[column])
+        other = next(each for each in rows if each["source"] == row["source"] and each is not row)
+        row[column] -= 1
+        other[column] += 1
+
+    edit_accounts(copy_of_sample, change)
+    assert f"{column} " in broken(copy_of_sample)[SUMS]

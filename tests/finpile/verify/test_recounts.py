@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
+from finpile_cli.main import finpile
 from finpile_tokenizer import UnigramTokenizer
 
 from finpile import storage
@@ -31,6 +33,7 @@ FILES = "every file is there, unaltered, and no other"
 MANIFEST = "the manifest is as it was written"
 FILE_COUNTS = "counts and digests of every file of documents and ledger"
 STAGE_COUNTS = "counts of every stage = documents and ledger"
+DATES = "dates that clean did not find = documents and ledger"
 LICENCES = "licences are those of the corpus file, or of the record"
 TOKENIZER = "tokenizer.json, vocabulary.parquet, merged.parquet, training.json and the manifest agree"
 TOKEN_COUNTS = "counts of documents, characters, bytes and tokens"
@@ -143,6 +146,12 @@ EDITS: dict[str, tuple[Callable[[dict[str, Row]], object], set[str]]] = {
     "near": (lambda s: s["near"]["counts"].update(removed=13), {STAGE_COUNTS, REPORTS}),
     "compared pairs": (lambda s: s["near"]["counts"].update(compared_pairs=11), {REPORTS}),
     "unreadable": (lambda s: s["ingest"]["counts"]["sources"][0].update(removed={}), {STAGE_COUNTS}),
+    "undated": (lambda s: s["clean"]["counts"]["sources"][0].update(undated=99), {DATES}),
+    "dated": (lambda s: [row.update(undated=0) for row in s["clean"]["counts"]["sources"]], {DATES}),
+    "unreadable dates": (
+        lambda s: [row.update(unreadable_dates=0) for row in s["clean"]["counts"]["sources"]],
+        {DATES},
+    ),
     "cleaned": (lambda s: s["clean"]["counts"]["sources"][0].update(spans=0), {STAGE_COUNTS}),
     "vocabulary size": (lambda s: s["tokenizer"]["counts"].update(vocab_size=4095), {TOKENIZER, REPORTS}),
     "vocabulary size asked for": (
@@ -354,5 +363,19 @@ def test_reports_of_another_version_are_those_of_its_manifest(
 def test_edited_report_is_found(copy_of_sample: Path, name: str) -> None:
     path = copy_of_sample / "reports" / name
     path.write_text(path.read_text().replace("2", "3", 1))
+    mend(copy_of_sample)
+    assert broken(copy_of_sample) == {REPORTS}
+
+
+@pytest.mark.parametrize("name", ["index.html", "table3.csv", "table3_efficiency.md", "tokenizer_quality.tex"])
+def test_edited_report_with_tables_of_tokenizers_is_found(copy_of_sample: Path, name: str) -> None:
+    """The page has tables that only texts and tokenizers give: they are compared with their JSON files."""
+    arguments = ["report", str(copy_of_sample), "--compare", f"other={copy_of_sample}/tokenizer", "--quality"]
+    assert CliRunner().invoke(finpile, arguments, catch_exceptions=False).exit_code == 0
+    found = {check.name: check for check in verify(str(copy_of_sample))}
+    assert found[REPORTS].ok and found[REPORTS].detail.endswith(" files, 4 tables of tokenizers as in their JSON")
+    path = copy_of_sample / "reports" / name
+    before = path.read_text()
+    path.write_text(before[: before.rindex("1")] + before[before.rindex("1") :].replace("1", "7", 1))
     mend(copy_of_sample)
     assert broken(copy_of_sample) == {REPORTS}
