@@ -112,6 +112,23 @@ def tokens_of(out: str, ids: Collection[str], snapshot: int | None = None) -> li
     return [found for (number, side), mine in sorted(places.items()) for found in _tokens_in(out, number, side, mine)]
 
 
+def facts_of_removal(out: str, published: PublishedFiles, ids: Collection[str]) -> dict[str, Any]:
+    """What `snapshot.taken_down` of a manifest says of documents that are taken down.
+
+    How many there are, how many of them were `published`, and the sequences of tokens that have them: by id, for the
+    build and each snapshot whose shards do, its number, the split, and triples of a sequence, the first token in it and
+    the end.
+    """
+    names, num_published = pa.array(sorted(ids), pa.string()), 0
+    for file in published.below("documents"):
+        num_published += int(pc.sum(pc.is_in(file.pages(["id"])["id"], names)).as_py() or 0)
+    places: dict[str, list[dict[str, Any]]] = {}
+    for found in tokens_of(out, ids):
+        spans = [[span.sequence, span.begin, span.end] for span in found.spans]
+        places.setdefault(found.id, []).append({"snapshot": found.snapshot, "split": found.split, "places": spans})
+    return {"documents": len(ids), "published": num_published, "tokens": dict(sorted(places.items()))}
+
+
 #: Stands for the shards of training, before those of all sources.
 _TRAINING = ("", "")
 

@@ -9,7 +9,7 @@ The result is that of a build of all inputs without these documents, but for the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
@@ -23,14 +23,13 @@ from finpile.documents.conditions import check_columns
 from finpile.documents.document import DOCUMENT_SCHEMA
 from finpile.documents.ledger import LEDGER_SCHEMA
 from finpile.errors import ConfigError, InputError, command_line, nearest
-from finpile.history.trace import tokens_of
+from finpile.history.trace import facts_of_removal
 from finpile.output.layout import Layout
 from finpile.output.manifest import load_manifest
 from finpile.output.snapshots import published_files
 from finpile.output.takedowns import REASON, Wanted, read_takedowns
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.runner.owner import owned
-from finpile_pipelines.snapshots.base import Base
 from finpile_pipelines.snapshots.commit import hold_base
 from finpile_pipelines.snapshots.new_inputs import check_version
 from finpile_pipelines.snapshots.run import SnapshotRun, check_base
@@ -71,7 +70,8 @@ def remove(
         if found.rows.num_rows:
             config = from_dict(base.manifest["config"])
             takedowns = pa.concat_tables([known, found.rows]).sort_by("id")
-            found = replace(found, facts={"taken_down": _taken_down(base, found.rows["id"].to_pylist())})
+            facts = facts_of_removal(out, base.published, found.rows["id"].to_pylist())
+            found = replace(found, facts={"taken_down": facts})
             run = SnapshotRun(config, base, engine, takedowns, found, sizes=sizes or Sizes(), listen=listen)
             run.make([[] for _ in config.sources])
         return load_manifest(layout)
@@ -101,7 +101,7 @@ def preview(out: str, wanted: Wanted, engine: Engine) -> dict[str, Any]:
         sources = rows.group_by(["dataset", "source"]).aggregate([("id", "count")]).to_pylist()
         found = sorted((row["dataset"], row["source"], row["id_count"]) for row in sources)
         return {
-            **_taken_down(base, ids.to_pylist()),
+            **facts_of_removal(out, base.published, ids.to_pylist()),
             "sources": [{"dataset": name[0], "source": name[1], "documents": count} for *name, count in found],
             "copies": copies,
         }
@@ -134,20 +134,6 @@ def check_conditions(wanted: Wanted, manifest: Mapping[str, Any]) -> None:
         if value is not None and value not in known:
             raise ConfigError(f"{what}: {value!r} is not known{nearest(value, known)}")
     check_columns(wanted.where, {*DOCUMENT_SCHEMA.names} - _NOT_IN_CLEAN)
-
-
-def _taken_down(base: Base, ids: Collection[str]) -> dict[str, Any]:
-    """How many documents are taken down, how many of them were published, and the sequences of tokens that have them:
-    by id, for the build and each snapshot whose shards do, its number, the split, and triples of a sequence, the first
-    token in it and the end."""
-    names, published_ids = pa.array(sorted(ids), pa.string()), 0
-    for file in base.published.below("documents"):
-        published_ids += int(pc.sum(pc.is_in(file.pages(["id"])["id"], names)).as_py() or 0)
-    places: dict[str, list[dict[str, Any]]] = {}
-    for found in tokens_of(base.layout.root, ids):
-        spans = [[span.sequence, span.begin, span.end] for span in found.spans]
-        places.setdefault(found.id, []).append({"snapshot": found.snapshot, "split": found.split, "places": spans})
-    return {"documents": len(ids), "published": published_ids, "tokens": dict(sorted(places.items()))}
 
 
 def _check(wanted: Wanted, found: pa.Table, known: pa.Table, out: str) -> None:

@@ -268,6 +268,13 @@ class Characters:
         return pa.compute.multiply(pa.compute.utf8_length(texts), self._cost).to_numpy(zero_copy_only=False)
 
 
+@pytest.mark.parametrize("names", [["name", "b"], ["b", "b_percent"], ["b", "b"]])
+def test_tokenizers_with_the_name_of_a_column_are_refused(names: list[str]) -> None:
+    """The JSON of Table 3 would lack a column."""
+    with pytest.raises(InputError, match="NAME=PATH"):
+        compare([Characters(name, 1) for name in names], [("D", "S", pa.array(["a"], pa.large_string()))])
+
+
 def three_sources() -> list[tuple[str, str, pa.Array]]:
     parts = [
         ("C4", "C4", ["aé"]),
