@@ -41,7 +41,7 @@ def _run(folder: str) -> dict[str, Any]:
 
 def _records(folder: str, name: str) -> Sequence[dict[str, Any]]:
     try:
-        lines = storage.read_bytes(storage.join(folder, name)).splitlines()
+        *lines, _ = storage.read_bytes(storage.join(folder, name)).split(b"\n")  # of a run at work, the last may be cut
         return [json.loads(line) for line in lines]
     except (FileNotFoundError, NotADirectoryError):
         return []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,8 @@ from finpile.errors import IntegrityError
 from finpile.explorer.beside import byte_pairs_of
 from finpile.output.layout import Layout, row_of, token_index
 from finpile.output.published_files import Advance
-from finpile.tokens.store import SHARD_SUFFIX, TokenStore
+from finpile.output.snapshots import BUILD, numbers
+from finpile.tokens.store import SHARD_SUFFIX, Ids, TokenStore
 from finpile.tokens.tokenizer_files import USED_FILE
 from finpile.tokens.tokenizers.kinds.finpile import TOKENIZER_FILE, OwnTokenizer
 from finpile.tokens.tokenizers.opening import open_build_tokenizer
@@ -27,8 +29,8 @@ _MOST_TYPICAL = 24
 
 def vocabulary(layout: Layout, advance: Advance = lambda amount: None) -> dict[str, Any] | None:
     """Pieces by id, with a character for each byte, so that any bytes are JSON; their natural log probabilities, which
-    a parser reads back as the same numbers; their occurrences in the shards of training tokens; and by source, how many
-    of them are used, how many nowhere else, and those that are typical.
+    a parser reads back as the same numbers; their occurrences in the shards of training tokens, those that snapshots
+    added included; and by source, how many of them are used, how many nowhere else, and those that are typical.
 
     Of a tokenizer that was not trained, instead of probabilities what the pages need to encode with it (`encoder`),
     null if they cannot; its special tokens have no piece. None if the build has no tokenizer.
@@ -70,12 +72,8 @@ def _counts(layout: Layout, size: int, advance: Advance) -> tuple[list[Label], n
 
     The source of a token is that of its document's file, which the index of the shard has.
     """
-    folder = storage.join(layout.tokens, "split=train")
-    if not any(name.endswith(SHARD_SUFFIX) for name in storage.list_files(folder)):
-        return [], np.zeros((0, size), np.int64)
-    store = TokenStore.open(folder)
     counts: dict[Label, npt.NDArray[np.int64]] = {}
-    for url, ids in zip(store.urls, store.tokens(), strict=True):
+    for url, ids in _shards(layout):
         try:
             pieces = storage.read_parquet(token_index(url), columns=["file", "num_tokens"])
         except FileNotFoundError:
@@ -92,6 +90,15 @@ def _counts(layout: Layout, size: int, advance: Advance) -> tuple[list[Label], n
             advance(part.nbytes)
     found = sorted(counts)
     return found, np.array([counts[row] for row in found], np.int64).reshape(len(found), size)
+
+
+def _shards(layout: Layout) -> Iterator[tuple[str, Ids]]:
+    """The URL and the tokens of each shard of training tokens, of the build and of each snapshot."""
+    for number in numbers(layout) or [BUILD]:
+        folder = storage.join(layout.snapshot_tokens(number).tokens, "split=train")
+        if any(name.endswith(SHARD_SUFFIX) for name in storage.list_files(folder)):
+            store = TokenStore.open(folder)
+            yield from zip(store.urls, store.tokens(), strict=True)
 
 
 def _by_source(rows: list[Label], counts: npt.NDArray[np.int64]) -> list[dict[str, Any]]:

@@ -27,7 +27,7 @@ from finpile.as_of import Cut, check_causal
 from finpile.config import load_config
 from finpile.documents.document import PUBLISHED_SCHEMA, document_id
 from finpile.errors import ConfigError, InputError, RunError, command_line
-from finpile.output.layout import Layout, read_published
+from finpile.output.layout import Layout
 from finpile.output.manifest import CHECKSUM, checksum_of, load_manifest
 from finpile.output.stage_record import file_record
 from finpile.verify import as_of as as_of_checks

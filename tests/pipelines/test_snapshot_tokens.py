@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -25,6 +26,7 @@ from finpile_tokenizer import UnigramTokenizer
 from finpile.config import CorpusConfig, load_config
 from finpile.documents.split import HELDOUT
 from finpile.errors import ConfigError
+from finpile.explorer.vocabulary import vocabulary
 from finpile.output.layout import Layout
 from finpile.output.manifest import load_manifest
 from finpile.output.snapshots import load_snapshot, published_files
@@ -147,6 +149,14 @@ def test_an_export_names_the_tokens_of_snapshots(tmp_path: Path, grown: Path) ->
     store = TokenStore.open(f"{snapshot}/tokens/split=train")
     assert added["num_tokens"] == store.num_tokens > 0
     assert export(grown / "build", "alone", "train")["not_exported"] == []
+
+
+def test_the_explorer_counts_the_tokens_of_snapshots_too(grown: Path) -> None:
+    folders = [grown / "out" / name / "split=train" for name in ("tokens", "snapshots/000001/tokens")]
+    tokens = np.concatenate([ids for folder in folders for ids in TokenStore.open(str(folder)).tokens()])
+    found = vocabulary(Layout(str(grown / "out")))
+    assert found is not None and found["counts"] == np.bincount(tokens, minlength=found["eot_id"] + 1).tolist()
+    assert sum(source["tokens"] for source in found["by_source"]) == len(tokens)
 
 
 def test_a_removal_lists_the_sequences_and_tokens_of_what_comes_back(tmp_path: Path, config: CorpusConfig) -> None:

@@ -1,0 +1,35 @@
+"""Curves of runs for the pages, of logs at which a run may be at work."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from finpile_trainer.training.losses import read_log
+
+from finpile.errors import InputError
+from finpile.explorer.runs import read_runs
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    steps = [{"step": step, "tokens": 8 * step, "loss": 9.0 - step} for step in range(1, 4)]
+    path = tmp_path / "losses.jsonl"
+    path.write_text("".join(json.dumps({**row, "learning_rate": 0.1, "gradient_norm": 1.0}) + "\n" for row in steps))
+    return path
+
+
+def test_a_log_is_read_up_to_any_byte(log: Path) -> None:
+    """As the trainer itself reads it: the line that is being written is not there yet."""
+    data = log.read_bytes()
+    for size in range(data.index(b"\n") + 1, len(data) + 1):
+        log.write_bytes(data[:size])
+        (found,) = read_runs([str(log.parent)])
+        assert found["loss"] == [row.loss for row in read_log(str(log.parent))]
+
+
+def test_a_damaged_line_is_an_error(log: Path) -> None:
+    log.write_bytes(log.read_bytes().replace(b"{", b"[", 1))
+    with pytest.raises(InputError, match=r"losses\.jsonl is damaged"):
+        read_runs([str(log.parent)])
