@@ -5,11 +5,14 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 import typing
 from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +20,7 @@ import click
 import pyarrow.parquet as pq
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
+from finpile_cli import main as command_module
 from finpile_cli.main import finpile
 
 from finpile import __version__
@@ -29,6 +33,7 @@ from finpile.plugins.stages import ledger_stages
 from finpile.report.summary import source_rows, total_row
 from finpile.storage import read_json
 from tests.support.archive_server import ArchiveServer
+from tests.support.command import SoftExit
 from tests.support.sample_archives import sample_files
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -102,7 +107,38 @@ def publishers() -> Iterator[dict[str, str]]:
         yield {f"FINPILE_{name}_SERVER": server.url for name in ("EDGAR", "COMMONCRAWL", "WIKIPEDIA")}
 
 
+def arguments_of(step: Step) -> list[str]:
+    """The arguments of a step that is one `finpile` command and needs no shell; of others none."""
+    *shell, command = step.command
+    words = shlex.split(command) if shell == ["bash", "-c"] and not re.search(r"[|&;<>$`*\n]", command) else []
+    return words[1:] if words[:1] == ["finpile"] else []
+
+
+#: Commands of `finpile` that have run as processes of their own. A start takes longer than most commands, so that they
+#: run in this process from then on.
+_STARTED: set[tuple[str, ...]] = set()
+
+
+def run_here(arguments: list[str], place: Path, variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as output, pytest.MonkeyPatch.context() as patch:
+        patch.chdir(place)
+        for name, value in variables.items():
+            patch.setenv(name, value)
+        patch.setattr(sys, "argv", ["finpile", *arguments])
+        patch.setattr(command_module, "os", SoftExit())
+        with redirect_stdout(output), redirect_stderr(output), pytest.raises(SystemExit) as end:
+            command_module.main()
+        output.seek(0)
+        assert isinstance(end.value.code, int)
+        return subprocess.CompletedProcess(arguments, end.value.code, output.read())
+
+
 def run(step: Step, place: Path, variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    if arguments := arguments_of(step):
+        name = tuple(arguments[: 1 + bool(commands()[arguments[0]])])
+        if name in _STARTED:
+            return run_here(arguments, place, variables)
+        _STARTED.add(name)
     environment = {
         **os.environ,
         **variables,

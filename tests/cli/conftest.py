@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import logging
-import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,6 +13,8 @@ from typing import Any
 
 import pytest
 from finpile_cli import main as entry
+
+from tests.support.command import SoftExit
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +41,6 @@ class Outcome:
         return self.err.removeprefix("finpile: ").rstrip("\n")
 
 
-class _SoftExit:
-    """The module `os`, but for `_exit`, which would take pytest with it."""
-
-    def __getattr__(self, name: str) -> Any:
-        return sys.exit if name == "_exit" else getattr(os, name)
-
-
 Run = Callable[..., Outcome]
 
 
@@ -54,7 +48,7 @@ Run = Callable[..., Outcome]
 def run(capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
     """`run("check", "corpus.yaml", stdin=b"")`."""
     level = logging.getLogger().level
-    monkeypatch.setattr(entry, "os", _SoftExit())
+    monkeypatch.setattr(entry, "os", SoftExit())
 
     def call(*arguments: object, stdin: bytes = b"") -> Outcome:
         monkeypatch.setattr(sys, "argv", ["finpile", *map(str, arguments)])
