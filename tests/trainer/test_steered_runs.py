@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -48,16 +49,27 @@ def write(folder: str, ids: np.ndarray, padding: int = 0) -> None:
     write_token_shard(f"{folder}/a.arrow", ids, vocab_size=VOCAB_SIZE, eot_id=39, tokenizer="ab", padding=padding)
 
 
-@pytest.fixture
-def settings(tmp_path: Path) -> TrainConfig:
-    """A run with held-out sequences of two sources; those of News are padded."""
-    rng, layout = np.random.default_rng(0), Layout(str(tmp_path / "out"))
-    write(f"{layout.tokens}/split=train", counting(rng, 60))
+def write_shards(folder: Path, training: np.ndarray | None = None) -> str:
+    """Training sequences, by default some that count upwards, and held-out ones of two sources; those of News are
+    padded."""
+    rng, layout = np.random.default_rng(0), Layout(str(folder))
+    upwards = counting(rng, 60)
+    write(f"{layout.tokens}/split=train", upwards if training is None else training)
     write(heldout_tokens(layout, "FinPile", "News"), counting(rng, 3), padding=11)
     write(heldout_tokens(layout, "The Pile", "Pile-CC"), rng.integers(0, VOCAB_SIZE, (5, LENGTH)))
+    return layout.tokens
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return write_shards(tmp_path_factory.mktemp("shards"))
+
+
+@pytest.fixture
+def settings(shards: str, tmp_path: Path) -> TrainConfig:
     return TrainConfig(
-        tokens=f"{layout.tokens}/split=train",
-        heldout=f"{layout.tokens}/split=heldout",
+        tokens=f"{shards}/split=train",
+        heldout=f"{shards}/split=heldout",
         heldout_every=4,
         out=str(tmp_path / "run"),
         steps=10,
@@ -72,6 +84,19 @@ def settings(tmp_path: Path) -> TrainConfig:
 
 def elsewhere(settings: TrainConfig, name: str, **changes: Any) -> TrainConfig:
     return dataclasses.replace(settings, out=str(Path(settings.out).with_name(name)), **changes)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[TrainConfig], TrainConfig]:
+    """The settings of a finished run that is as given but for its folder; equal ones run once. Read only."""
+
+    @cache
+    def run(settings: TrainConfig) -> TrainConfig:
+        settings = dataclasses.replace(settings, out=str(tmp_path_factory.mktemp("undisturbed") / "whole"))
+        train(settings)
+        return settings
+
+    return lambda settings: run(dataclasses.replace(settings, out=""))
 
 
 def outcome(settings: TrainConfig) -> dict[str, bytes]:
@@ -196,10 +221,11 @@ def test_shards_of_another_build_are_refused(settings: TrainConfig, tmp_path: Pa
 
 
 @pytest.mark.parametrize("step", [1, 4, 8, 9, 10])
-def test_a_run_killed_at_any_step_ends_in_the_same_files(settings: TrainConfig, step: int) -> None:
-    whole = elsewhere(settings, "whole", keep_every=5)
-    train(whole)
-    killed = elsewhere(whole, "killed")
+def test_a_run_killed_at_any_step_ends_in_the_same_files(
+    settings: TrainConfig, undisturbed: Callable[[TrainConfig], TrainConfig], step: int
+) -> None:
+    killed = dataclasses.replace(settings, keep_every=5)
+    whole = undisturbed(killed)
     train_until_killed(killed, step)
     train(killed)
     assert outcome(killed) == outcome(whole)
@@ -208,10 +234,13 @@ def test_a_run_killed_at_any_step_ends_in_the_same_files(settings: TrainConfig, 
 @pytest.mark.parametrize("step", [4, 8, 10])
 @pytest.mark.parametrize("moment", ["before the first batch", "between batches", "best model", "record"])
 def test_a_run_killed_in_a_measurement_loses_no_step(
-    settings: TrainConfig, monkeypatch: pytest.MonkeyPatch, step: int, moment: str
+    settings: TrainConfig,
+    undisturbed: Callable[[TrainConfig], TrainConfig],
+    monkeypatch: pytest.MonkeyPatch,
+    step: int,
+    moment: str,
 ) -> None:
-    whole, killed = elsewhere(settings, "whole"), elsewhere(settings, "killed")
-    train(whole)
+    whole, killed = undisturbed(settings), settings
     best = best_so_far(whole.out)
 
     def measuring(found: HeldoutProgress | HeldoutRecord) -> None:
@@ -261,9 +290,10 @@ train(TrainConfig(**values), on_heldout=die)
 """
 
 
-def test_a_process_killed_in_the_last_measurement_has_its_checkpoint(settings: TrainConfig) -> None:
-    whole = elsewhere(settings, "whole")
-    train(whole)
+def test_a_process_killed_in_the_last_measurement_has_its_checkpoint(
+    settings: TrainConfig, undisturbed: Callable[[TrainConfig], TrainConfig]
+) -> None:
+    whole = undisturbed(settings)
     done = subprocess.run([sys.executable, "-c", VICTIM, json.dumps(to_dict(settings))], check=False)
     assert done.returncode == -signal.SIGKILL
     checkpoint = load_checkpoint(settings.out)
@@ -323,22 +353,32 @@ def test_the_sequences_of_a_sample_are_spread_over_the_source(count: int, num_to
 GUARD = SpikeGuard(threshold=0.7, window=5, rollback_steps=6, skip_batches=9)
 
 
-@pytest.fixture
-def spiky(settings: TrainConfig) -> TrainConfig:
+@pytest.fixture(scope="module")
+def spiky_shards(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Of 120 sequences two are noise: a batch with one of them is a spike as soon as the others have been learned."""
     ids = counting(np.random.default_rng(1), 120)
     ids[[17, 80]] = np.random.default_rng(2).integers(0, VOCAB_SIZE, (2, LENGTH))
-    write(settings.tokens, ids)
+    return write_shards(tmp_path_factory.mktemp("spiky"), ids)
+
+
+@pytest.fixture
+def spiky(settings: TrainConfig, spiky_shards: str) -> TrainConfig:
     return dataclasses.replace(
-        settings, steps=70, batch_size=2, loss_spikes=GUARD, heldout_every=10, decay_steps=70, checkpoint_every=4
+        settings,
+        tokens=f"{spiky_shards}/split=train",
+        heldout=f"{spiky_shards}/split=heldout",
+        steps=70,
+        batch_size=2,
+        loss_spikes=GUARD,
+        heldout_every=10,
+        decay_steps=70,
+        checkpoint_every=4,
     )
 
 
 @pytest.fixture
-def whole(spiky: TrainConfig) -> TrainConfig:
-    config = elsewhere(spiky, "whole")
-    train(config)
-    return config
+def whole(spiky: TrainConfig, undisturbed: Callable[[TrainConfig], TrainConfig]) -> TrainConfig:
+    return undisturbed(spiky)
 
 
 def test_a_spike_rolls_the_run_back_and_skips_its_batch(whole: TrainConfig) -> None:
