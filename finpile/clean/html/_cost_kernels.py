@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from finpile_tokenizer.arrays._array_kernels import doubled
 from finpile_tokenizer.arrays.jit import inner, kernel
 
 from finpile.clean.html._tag_kernels import (
@@ -61,6 +60,7 @@ _NUM_COUNTS = 12
 
 #: How many of the formatting elements opened last are searched for the one that an end tag closes.
 _FORMATTING_WINDOW = 16
+_LEAST_TAG_BYTES = 3
 #: The adoption agency runs 8 times, once per block above the formatting element; each may hide a paragraph.
 _BLOCKS_ADOPTED = 3
 
@@ -83,9 +83,10 @@ def _measure(data: U8, keys: U64, classes: I64, names: U64, max_depth: int) -> A
     counts = np.zeros(_NUM_COUNTS, np.int64)
     num_names = np.int64(0)  # no literal: it would be a type of its own to compile `next_tag` for
     size = data.shape[0]
-    stack, contexts = np.empty(256, np.uint64), np.empty(256, np.int64)  # names; contexts outside of them
-    blocked = np.zeros(256, np.uint8)  # not in `stack`, but maybe open above: 1 a paragraph, 2 a part of a table
-    opened, opened_in, opened_at = np.empty(256, np.uint64), np.empty(256, np.int64), np.empty(256, np.int64)
+    room = min(size // _LEAST_TAG_BYTES, max_depth + 1) + 1
+    stack, contexts = np.empty(room, np.uint64), np.empty(room, np.int64)  # names; contexts outside of them
+    blocked = np.empty(room, np.uint8)  # not in `stack`, but maybe open above: 1 a paragraph, 2 a part of a table
+    opened, opened_in, opened_at = np.empty(room, np.uint64), np.empty(room, np.int64), np.empty(room, np.int64)
     depth = num_opened = 0  # of `stack`; of the formatting elements
     context = last_context = 0  # the table cell, or the like, inside which end tags find formatting elements
     num_foreign, is_foreign, foreign_depth = 0, False, -1  # SVG and MathML open; surely inside; where it is so again
@@ -197,8 +198,6 @@ def _measure(data: U8, keys: U64, classes: I64, names: U64, max_depth: int) -> A
             last = num_opened - 1
             replaces = treatment == ANCHOR and num_opened and opened[last] == name  # the link before, if still inside
             if not (replaces and opened_in[last] == context and depth - opened_at[last] <= _BLOCKS_ADOPTED):
-                if num_opened == opened.shape[0]:
-                    opened, opened_in, opened_at = doubled(opened), doubled(opened_in), doubled(opened_at)
                 opened[num_opened], opened_in[num_opened], opened_at[num_opened] = name, context, depth
                 num_opened += 1
         elif treatment == PLAINTEXT:
@@ -215,8 +214,6 @@ def _measure(data: U8, keys: U64, classes: I64, names: U64, max_depth: int) -> A
                 depth -= 1  # a new item ends the one before
         if not pushes:
             continue
-        if depth == stack.shape[0]:
-            stack, contexts, blocked = doubled(stack), doubled(contexts), doubled(blocked)
         stack[depth], contexts[depth], blocked[depth] = name, context, 0
         depth += 1
         if treatment in (MARKER, SELECT):
