@@ -7,6 +7,8 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
+from finpile_tokenizer.trainer import Schedule
+
 _PRETOKEN = re.compile(rb"[A-Za-z ]+|[0-9]|[^A-Za-z0-9 ]+")
 
 
@@ -160,13 +162,15 @@ def removal_loss(piece: bytes, pieces: Mapping[bytes, float], path_counts: Mappi
     return count / total * (math.log(count / total) - after)
 
 
-def train(counts: Mapping[bytes, int], vocab_size: int, max_bytes: int, num_seeds: int) -> dict[bytes, float]:
+def train(
+    counts: Mapping[bytes, int], vocab_size: int, max_bytes: int, num_seeds: int, schedule: Schedule
+) -> dict[bytes, float]:
     """The trained pieces with their log probabilities."""
     scores = seeds(counts, max_bytes, num_seeds)
     pieces = {piece: math.log(score / sum(scores.values())) for piece, score in scores.items()}
-    wanted = int(1.1 * vocab_size)
+    wanted = int(schedule.headroom * vocab_size)
     while True:
-        for _ in range(2):
+        for _ in range(schedule.num_updates):
             pieces = maximization(expected_counts(counts, pieces)[0])
         if len(pieces) <= wanted:
             break
@@ -174,7 +178,8 @@ def train(counts: Mapping[bytes, int], vocab_size: int, max_bytes: int, num_seed
         losses = {piece: removal_loss(piece, pieces, used) for piece in pieces}
         by_loss = sorted(pieces, key=lambda piece: -losses[piece])
         num_useful = sum(loss > -math.inf for loss in losses.values())
-        num_kept = min(max(wanted, int(0.75 * len(pieces))), max(num_useful, wanted))
+        share = schedule.far_share if len(pieces) > 4 * vocab_size else schedule.near_share
+        num_kept = min(max(wanted, int(share * len(pieces))), max(num_useful, wanted))
         kept = {*by_loss[:num_kept], *filter(_is_byte, pieces)}
         pieces = {piece: score for piece, score in pieces.items() if piece in kept}
     by_score = sorted(pieces, key=lambda piece: (not _is_byte(piece), -pieces[piece]))
