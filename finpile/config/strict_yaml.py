@@ -270,6 +270,7 @@ class _Reader:
         if not isinstance(node, yaml.ScalarNode):
             return node
         try:
+            str(node.value).encode()  # an escape can be half of a character
             return self._loader.construct_object(node, deep=True)
         except (yaml.YAMLError, ValueError) as error:
             problem = getattr(error, "problem", None) or error

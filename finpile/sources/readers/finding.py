@@ -145,12 +145,12 @@ def _expand(entry: str, root: str, owner: str, where: Place) -> Iterator[InputFi
     info = _info(fs, path)
     matches = {path: info} if info is not None and _is_file(fs, path, info) else {}
     if info is not None and not matches and fs.isdir(path):
-        raise InputError(f"{named} is a folder, and a path must name files: write {entry.rstrip('/')}/*")
+        raise InputError(f"{named} is a folder, and a path must name files: write {posixpath.join(entry, '*')}")
     if not matches and _is_pattern(path):
         matches = _glob(fs, path)
     files = {match: info for match, info in matches.items() if _is_file(fs, match, info, named)}
     if matches and not files:
-        raise InputError(f"{named} matches only folders: write {entry.rstrip('/')}/*")
+        raise InputError(f"{named} matches only folders: write {posixpath.join(entry, '*')}")
     if not files:
         _check_link(fs, path, named)
         raise InputError(f"{named} matches no file{_beside(fs, path, _names_beside)}")
