@@ -60,7 +60,8 @@ class WeightConfig:
     def named(cls, text: str) -> WeightConfig:
         """`3 epochs` or `40%`. Raises: ConfigError for any other text."""
         number, _, unit = text.strip().partition(" ")
-        epochs = share = None
+        epochs: float | None = None
+        share: float | None = None
         with suppress(ValueError, ZeroDivisionError):
             if text.strip().endswith("%"):
                 share = float(Fraction(text.strip()[:-1].strip()) / 100)
