@@ -35,7 +35,7 @@ def evaluate_memorization(
         total = sum(len(group.texts) for group in groups)
         with console.progress(f"evaluating {name}", total=total, unit="documents") as advance:
             found = memorized(loaded, groups, partial(advance, 1))
-        report["models"].append({"name": name, "model": model, "step": step, "groups": found})
+        report["models"].append({"name": name, "model": model, "step": loaded.step, "groups": found})
     table = memorization_table(report)
     console.report_table(table.title, table)
     console.line(f"Page, table and chart: {write_memorization(output, report)[-1]}")

@@ -87,14 +87,14 @@ def evaluate_tasks(
     console: Console,
     against: Sequence[str],
     contamination: str | None,
-    about: dict[str, Any],
+    model: str,
 ) -> None:
     """Evaluates a model on tasks and prints their tables; the last one compares it with the results in `against`.
 
     With `contamination`, a build, each item is looked for in its training documents; a table has the scores on those
     that are in them and those that are not, and DIR/contamination.csv has every item.
 
-    Writes them to DIR/tasks.md and tasks.html, and the results, with `about`, to DIR/tasks.json.
+    Writes them to DIR/tasks.md and tasks.html, and the results, with the `model`, to DIR/tasks.json.
 
     Raises: ConfigError if a task is not known, or the folder of the data is not given; InputError if results of another
         model are not of the same tasks.
@@ -108,13 +108,13 @@ def evaluate_tasks(
     if not names:
         raise ConfigError("TASK is empty: expected names of tasks, separated by commas")
     chosen = _Tasks(names, data, limit, console)
-    if about["model"] in against:
-        raise ConfigError(f"--against {about['model']}: is MODEL; expected the folder of another model's results")
+    if model in against:
+        raise ConfigError(f"--against {model}: is MODEL; expected the folder of another model's results")
     others = {folder: _scores_of(folder, chosen.scored, limit) for folder in against}
     if contamination is not None:
         check_build(contamination)
     loaded = load()
-    report: dict[str, Any] = {**about, "limit": limit, "tasks": {}}
+    report: dict[str, Any] = {"model": model, "step": loaded.step, "limit": limit, "tasks": {}}
     tables = []
     for table in chosen.evaluate(loaded, report["tasks"]):
         tables.append(table)
@@ -124,9 +124,9 @@ def evaluate_tasks(
         tables.append(table)
         console.report_table(table.title, table)
     if others:
-        scores = {about["model"]: task_scores(report), **others}
+        scores = {model: task_scores(report), **others}
         report["models"] = {
-            model: {"scores": scores[model], "win_rate": rate} for model, rate in win_rates(scores).items()
+            name: {"scores": scores[name], "win_rate": rate} for name, rate in win_rates(scores).items()
         }
         tables.append(model_table(scores))
         console.report_table(tables[-1].title, tables[-1])

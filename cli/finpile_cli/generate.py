@@ -82,7 +82,7 @@ def generate_command(
         lines = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
         storage.write_bytes(output, lines.encode())
         console.line(f"{len(records):,} continuations in {output}")
-    about = {"model": model, "step": retained, "max_tokens": max_tokens, "stop": list(stop), "output": output}
+    about = {"model": model, "step": loaded.step, "max_tokens": max_tokens, "stop": list(stop), "output": output}
     console.result({**about, "records": records})
 
 

@@ -67,7 +67,8 @@ def plan_model_command(
     """Plan a model for a compute budget: parameters, tokens, shape, memory, time, energy and CO2.
 
     As in section 3.2 of the BloombergGPT paper: Chinchilla's approaches 1 and 2, then depth and width by Levine et al.
-    The shape is that of the smaller optimum.
+    The shape is that of the smaller optimum. Its width is a multiple of 512, for a multiple of 8 heads of a multiple of
+    64: of small models, the number of parameters is not near the optimum's.
     """
     if (flops is None) == (gpu_hours is None):
         raise ConfigError("give one budget: --flops F or --gpu-hours H")

@@ -64,8 +64,7 @@ def tasks_command(
     def load() -> LanguageModel:
         return language_models.load_language_model(model, tokenizer_of, retained)
 
-    about = {"model": model, "step": retained}
-    evaluate_tasks(load, tasks, data, output or model, limit, Console(as_json), against, contamination, about)
+    evaluate_tasks(load, tasks, data, output or model, limit, Console(as_json), against, contamination, model)
 
 
 tasks_command.help = (tasks_command.help or "").replace("TASK_NAMES", ", ".join(TASKS.names()))

@@ -49,7 +49,7 @@ def hold(layout: Layout, what: str) -> Iterator[bool]:
         yield False
         return
     if lock is None:
-        raise ConfigError(f"-o {layout.root}: another command is running{_holder(path)}: wait for it or end it")
+        raise ConfigError(f"{layout.root}: another command is running{_holder(path)}: wait for it or end it")
     try:
         os.truncate(lock, 0)
         os.write(lock, f"{socket.gethostname()} {os.getpid()} {what}".encode())

@@ -195,6 +195,15 @@ def test_settings_of_another_architecture_are_errors() -> None:
         small("palm", hidden_size=30)
 
 
+def test_a_head_of_rotary_positions_has_dimensions_that_are_rotated() -> None:
+    """Without any, the model would not know the order of its tokens."""
+    for size in range(1, 8):
+        with pytest.raises(ConfigError, match=rf"heads of {size} have [01] rotary dimensions, .* choose another"):
+            small("gpt-neox", hidden_size=6 * size)
+    assert small("gpt-neox", hidden_size=6 * 8).num_rotary == 2
+    assert small("palm", hidden_size=6 * 2).num_rotary == 2
+
+
 @pytest.mark.parametrize(
     "config",
     [small("bloomberggpt", alibi="bloom"), small("bloomberggpt", num_heads=8), small("gpt-neox"), small("palm")],

@@ -146,6 +146,7 @@ def test_a_run_and_its_export_have_equal_scores_on_minimal_pairs(tmp_path: Path,
         assert done.exit_code == 0, done.output
         reports.append(json.loads((tmp_path / "scores" / "tasks.json").read_text()))
     assert reports[0]["tasks"] == reports[1]["tasks"]
+    assert [report["step"] for report in reports] == [load_model(run).step, None]
     (only,) = reports[0]["tasks"]["clams"]["sets"]
     assert (only["group"], only["name"], only["num_pairs"]) == ("en", "order", 2)
     mine = LanguageModel.of_run(load_model(run), tokenizer, "run")

@@ -157,6 +157,7 @@ def test_the_command_compares_models(build: Path, tmp_path: Path, monkeypatch: p
     report = json.loads(done.output)
     assert report == json.loads((tmp_path / "memorization.json").read_text())
     shares = {model["name"]: [group["share"] for group in model["groups"]] for model in report["models"]}
+    assert [model["step"] for model in report["models"]] == [60, 1]
     assert shares == {"long": [0.0, 0.0, 1.0], "short": [0.0, 0.0, 0.0]}
     assert "| long | 8-15 | 2 | 0 | 2 | 100.0% | 34.2% | 100.0% |" in (tmp_path / "memorization.md").read_text()
     assert (tmp_path / "memorization.svg").read_text().count("8-15") == 1

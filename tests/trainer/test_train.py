@@ -22,7 +22,10 @@ from finpile_trainer.training.retained import load_model, retained_path, retaine
 
 from finpile.config import to_dict
 from finpile.errors import ConfigError, InputError, RunError
+from finpile.output.layout import Layout
+from finpile.output.lock import hold
 from finpile.tokens.store import write_token_shard
+from tests.support.trees import files_below
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 VOCAB_SIZE = 40
@@ -320,6 +323,17 @@ def test_too_little_memory_has_a_remedy(settings: TrainConfig, monkeypatch: pyte
     monkeypatch.setattr("finpile_trainer.model.model.Decoder.forward", forward)
     with pytest.raises(RunError, match="step 1: out of memory, with 4 sequences of 16 tokens at once: set a lower"):
         train(settings)
+
+
+def test_a_run_at_work_is_not_disturbed(settings: TrainConfig) -> None:
+    train(settings, stop_at=5)
+    before = files_below(Path(settings.out))
+    with hold(Layout(settings.out), "training"):
+        with pytest.raises(ConfigError, match=r"run: another command is running, training \(process \d+ on "):
+            train(settings)
+        found = files_below(Path(settings.out))
+        assert found.pop(".work/lock") and found == before
+    assert len(train(settings).records) == settings.steps
 
 
 def test_torch_is_left_as_it_was(settings: TrainConfig) -> None:

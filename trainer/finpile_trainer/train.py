@@ -29,6 +29,8 @@ import torch
 from finpile import storage
 from finpile.config import to_dict
 from finpile.errors import FinpileError, RunError
+from finpile.output.layout import Layout
+from finpile.output.lock import hold_to_write
 from finpile.tokens.build_shards import check_shards, recorded_shards
 from finpile_trainer.pages.run import write_run_page
 from finpile_trainer.training.board import Board
@@ -91,14 +93,21 @@ def train(
     The state is saved before a measurement of the held-out loss. A call that finds it saved and the measurement absent
     begins with the measurement. `on_heldout` is called with the progress of each, then with its record.
 
-    Raises: ConfigError, InputError; IntegrityError for a damaged shard; RunError if the loss is not finite, or spikes
-    too often.
+    Raises: ConfigError, also if another command trains in `config.out`; InputError; IntegrityError for a damaged shard;
+    RunError if the loss is not finite, or spikes too often.
     """
-    with joined(config.torch_device()) as processes, repeatable(config.threads):
+    with joined(config.torch_device()) as processes, _held(config.out, processes), repeatable(config.threads):
         shards = [recorded_shards(folder) for folder in (config.tokens, config.heldout) if folder is not None]
         with on_check or contextlib.nullcontext(lambda size_bytes: None) as advance:
             check_shards(shards, advance, processes.rank, processes.world_size)
         return _Run(config, processes, on_step, on_heldout).to(min(config.steps, stop_at or config.steps))
+
+
+def _held(out: str, processes: Processes) -> contextlib.AbstractContextManager[None]:
+    """The lock of the folder of a run, which the first process holds for all."""
+    if not processes.is_first:
+        return contextlib.nullcontext()
+    return hold_to_write(Layout(out), "training", f"{out} cannot be written: name another `out` in the training file")
 
 
 class _Run:

@@ -97,15 +97,17 @@ class LanguageModel:
         end_id: int | None = None,
         new_reader: Callable[[], Reader] | None = None,
         device: torch.device | None = None,
+        step: int | None = None,
     ) -> None:
         """`begin_id` begins a document, `end_id` ends it, the same by default; `max_length` is the longest T.
 
         `new_reader` begins a sequence whose keys and values are kept; without it, every step reads all tokens again.
+        `step` is that of the run whose model it is.
         """
         self._logits, self._encode, self._decode = logits, encode, decode
         self._end_id = begin_id if end_id is None else end_id
         self._new_reader = new_reader or (lambda: _Rereader(logits))
-        self.begin_id, self.max_length, self.name = begin_id, max_length, name
+        self.begin_id, self.max_length, self.name, self.step = begin_id, max_length, name, step
         self._device = device or torch.device("cpu")
 
     @classmethod
@@ -128,6 +130,7 @@ class LanguageModel:
             max_length=meta.sequence_length,
             name=name,
             new_reader=lambda: partial(model, cache=KeyValueCache()),
+            step=saved.step,
         )
 
     @classmethod

@@ -45,10 +45,10 @@ class ModelConfig:
             )
         if self.alibi != "paper" and self.architecture != "bloomberggpt":
             raise ConfigError(f"model.alibi is {self.alibi}: {self.architecture} has rotary positions; leave it out")
-        if self.num_rotary % 2:
+        if self.num_rotary % 2 or (self.architecture != "bloomberggpt" and not self.num_rotary):
             raise ConfigError(
-                f"model: {self.num_heads} heads of {self.size_per_head} have {self.num_rotary} rotary dimensions, "
-                "which are rotated in pairs: choose another hidden_size or num_heads"
+                f"model: {self.num_heads} heads of {self.size_per_head} have {self.num_rotary} rotary dimensions, and "
+                f"{self.architecture} knows positions by pairs of these: choose another hidden_size or num_heads"
             )
         if not 0 <= self.dropout < 1:
             raise ConfigError(f"model.dropout is {self.dropout}: expected 0 <= value < 1")

@@ -39,6 +39,9 @@ class HasModel(Protocol):
     """A checkpoint, or a retained model."""
 
     @property
+    def step(self) -> int: ...
+
+    @property
     def meta(self) -> ModelMeta: ...
 
     @property
