@@ -12,6 +12,7 @@ import os
 import posixpath
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any, Literal
 
 from fsspec.implementations.local import LocalFileSystem
@@ -208,7 +209,9 @@ def find_documents(argument: str, suffixes: Collection[str], *, any_compressed: 
     names = (name for name in found if not _is_hidden(name[len(base) :]) and suffix_of(name) in suffixes)
     files = [_describe(fs, name, found[name], fs, base) for name in names if _is_file(fs, name, found[name], argument)]
     if not files:
-        raise InputError(f"{argument}: holds no documents; expected files that end in {_described(suffixes)}")
+        raise InputError(
+            f"{argument}: holds no documents{_refusal(fs, path)}; expected files that end in {_described(suffixes)}"
+        )
     return Documents(_url(fs, base), tuple(sorted(files, key=lambda file: file.url.split("/"))), kind)
 
 
@@ -286,10 +289,15 @@ def _info(fs: Any, path: str) -> dict[str, Any] | None:
 
 
 def _glob(fs: Any, pattern: str) -> dict[str, dict[str, Any]]:
-    """The descriptions of the files and folders that match, by path."""
+    """The descriptions of the files and folders that match, by path; none if a web server refuses to list them."""
     if is_object_store(fs):
         return dict(repeated(pattern, lambda: fs.glob(pattern, detail=True)))
-    return dict(_followed(fs, _base_of(pattern)).glob(pattern, detail=True))
+    try:
+        return dict(_followed(fs, _base_of(pattern)).glob(pattern, detail=True))
+    except Exception as error:
+        if not hasattr(error, "status"):
+            raise
+        return {}
 
 
 class _LinkedFolders(LocalFileSystem):
@@ -360,13 +368,26 @@ def _remote_version(fs: Any, path: str, info: dict[str, Any]) -> str:
 
 
 def _beside(fs: Any, path: str, describe: Callable[[Any, str], str]) -> str:
-    """What there is beside a path, for the end of a message."""
+    """What there is beside a path, or what its server answers, for the end of a message."""
     try:
-        return describe(fs, path)
+        return _refusal(fs, path) or describe(fs, path)
     except Exception:  # each library has errors of its own for servers
         if isinstance(fs, LocalFileSystem):
             raise
         return "; its server does not answer, or lists no files: check the address"
+
+
+def _refusal(fs: Any, path: str) -> str:
+    """The status with which a web server answers instead of a file; empty if it has none there."""
+    try:
+        if "https" in fs.protocol:
+            fs.info(path)
+    except FileNotFoundError as error:
+        answer = error.__cause__
+        status = getattr(answer, "status", HTTPStatus.NOT_FOUND)
+        if status != HTTPStatus.NOT_FOUND:
+            return f"; its server answers {status} {getattr(answer, 'message', '')}".rstrip()
+    return ""
 
 
 def _names_beside(fs: Any, path: str) -> str:

@@ -15,7 +15,10 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import fsspec
 import lz4.frame
@@ -109,6 +112,29 @@ def test_a_server_that_does_not_answer_is_an_error() -> None:
         for find in (lambda: list_inputs(source("text", paths=(url,)), "."), lambda: find_documents(url, (".txt",))):
             with pytest.raises(InputError, match=r"a\.txt.+; its server does not answer, or lists no files: check the"):
                 find()
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 500])
+@pytest.mark.parametrize("name", ["a.txt", "*.txt"])
+def test_a_server_that_refuses_a_file_is_an_error_with_its_answer(status: int, name: str) -> None:
+    class Refusing(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_error(status)
+
+        do_HEAD = do_GET  # noqa: N815
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/{name}"
+        said = f"its server answers {status} {HTTPStatus(status).phrase}"
+        said = "matches no file;|no such file|holds no documents; expected" if status == 404 else said
+        for find in (lambda: list_inputs(source("text", paths=(url,)), "."), lambda: find_documents(url, (".txt",))):
+            with pytest.raises(InputError, match=said):
+                find()
+        server.shutdown()
 
 
 @pytest.mark.parametrize("pattern", ["*.txt", "**/*.txt"])
