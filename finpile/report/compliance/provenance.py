@@ -19,6 +19,8 @@ from finpile.report.compliance.facts import PaperFacts
 _STATEMENT = "https://in-toto.io/Statement/v1"
 _PREDICATE = "https://slsa.dev/provenance/v1"
 _BUILD_TYPE = "urn:finpile:build:v1"
+#: Keys of the corpus file whose values are paths; parameters of filters have names of their own.
+_PATHS = frozenset({"paths", "use", "tokenizer", "filters"})
 #: The algorithm of `finpile.documents.digest`.
 DOCUMENTS_DIGEST = "finpileDocuments"
 
@@ -87,14 +89,22 @@ def _inputs(facts: PaperFacts) -> Iterator[dict[str, Any]]:
 
 
 def _without_root(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The corpus file, with paths below its root relative to it."""
-    root = str(config["root"]).rstrip("/")
-    return {key: _relative(value, root) for key, value in config.items() if key != "root"}
+    """The corpus file, with paths below its root relative to it, and of paths elsewhere the last name alone."""
+    settings = {key: value for key, value in config.items() if key != "root"}
+    found: dict[str, Any] = _relative(settings, str(config["root"]).rstrip("/"))
+    return found
 
 
-def _relative(value: Any, root: str) -> Any:
+def _relative(value: Any, root: str, is_path: bool = False) -> Any:
     if isinstance(value, Mapping):
-        return {key: _relative(entry, root) for key, entry in value.items()}
+        return {
+            key: _relative(entry, root, is_path or (key in _PATHS and not isinstance(entry, Mapping)))
+            for key, entry in value.items()
+        }
     if isinstance(value, list):
-        return [_relative(entry, root) for entry in value]
-    return value.removeprefix(f"{root}/") if isinstance(value, str) and root else value
+        return [_relative(entry, root, is_path) for entry in value]
+    if not isinstance(value, str):
+        return value
+    found = value.removeprefix(f"{root}/") if root else value
+    is_elsewhere = is_path and found.startswith(("/", "file://"))
+    return found.rstrip("/").rpartition("/")[2] if is_elsewhere else found

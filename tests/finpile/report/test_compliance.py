@@ -20,6 +20,7 @@ from finpile_cli.main import finpile
 
 from finpile.errors import ConfigError
 from finpile.output.layout import Layout
+from finpile.output.manifest import write_manifest
 from finpile.output.snapshots import load_snapshot
 from finpile.report.compliance import papers_of, write_papers
 from finpile.report.compliance.bom import SPDX_LICENSES
@@ -170,6 +171,26 @@ def test_statement_names_inputs_code_and_settings_and_no_path(out: Path) -> None
         "resolvedDependencies"
     ]
     assert definition["externalParameters"]["corpus"]["dedup"] == manifest["config"]["dedup"]
+
+
+def test_of_paths_outside_of_the_root_the_statement_has_the_last_name(out: Path) -> None:
+    layout = Layout(str(out))
+    manifest = load_snapshot(layout)
+    source = manifest["config"]["sources"][0]
+    source["paths"] = ["/home/person/archive/*.jsonl", "file:///home/person/a.txt", "s3://bucket/a/b.txt", "a/b.txt"]
+    source["date_pattern"] = "/%Y/%m/%d"
+    source["clean"]["filters"] = [{"url_list": {"lists": ["/home/person/lists/"]}}]
+    manifest["config"]["tokenizer"]["use"] = "/home/person/tokenizers/mine"
+    manifest = write_manifest(layout.manifest, manifest)
+    write_papers(layout, manifest, Statement())
+    content = (out / "compliance" / "provenance.intoto.json").read_text()
+    assert "/home/person" not in content
+    corpus = json.loads(content)["predicate"]["buildDefinition"]["externalParameters"]["corpus"]
+    expected = {**manifest["config"], "tokenizer": {**manifest["config"]["tokenizer"], "use": "mine"}}
+    assert corpus["tokenizer"] == expected["tokenizer"]
+    source["paths"] = ["*.jsonl", "a.txt", "s3://bucket/a/b.txt", "a/b.txt"]
+    source["clean"]["filters"] = [{"url_list": {"lists": ["lists"]}}]
+    assert corpus["sources"][0] == source
 
 
 def test_bill_of_materials_fulfils_the_schema_of_cyclonedx(out: Path) -> None:
