@@ -136,6 +136,14 @@ def test_every_spelling_of_a_moment_is_that_moment(moment: datetime) -> None:
     assert [timestamps.parse(value) for value in spellings] == [moment] * len(spellings)
 
 
+def test_a_local_midnight_is_a_moment_unless_it_is_declared_as_a_day() -> None:
+    value = "2021-03-01T00:00:00+09:00"
+    assert timestamps.parse(value) == utc(2021, 2, 28, 15)
+    declared = timestamps.date_format("%Y-%m-%dT00:00:00+09:00")
+    assert declared.read(value).moment == utc(2021, 3, 1)
+    assert declared.read("2021-03-01T10:00:00+09:00").moment == utc(2021, 3, 1, 1)
+
+
 @given(st.text(max_size=30) | st.integers() | st.floats())
 def test_any_value_gives_whole_seconds_of_utc_or_none(value: str | int | float) -> None:
     found = timestamps.parse(value)
