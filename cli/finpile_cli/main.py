@@ -12,6 +12,7 @@ import click
 
 from finpile import __version__
 from finpile.errors import FinpileError
+from finpile_cli.caches import find_cache_folder
 from finpile_cli.lazy_group import LazyGroup
 
 #: The commands by section of the help. Each has its line of help here, so that `--help` imports no command.
@@ -104,6 +105,7 @@ def main() -> None:
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # Arrow's own allocator keeps what threads free
     stdout = sys.stdout
     try:
+        find_cache_folder()
         code = finpile.main(prog_name="finpile", standalone_mode=False)
     except FinpileError as error:
         click.echo(f"finpile: {error}", err=True)
