@@ -48,20 +48,20 @@ class StagePlan:
     """What one stage takes."""
 
     stage: str
-    jobs: int = 0
-    tasks: int = 0
+    jobs: int
+    tasks: int
     """Parts of its work that run at once, at most."""
-    cpu_seconds: float = 0
-    seconds: float = 0
-    memory_bytes: float = 0
+    cpu_seconds: float
+    seconds: float
+    memory_bytes: float
     """Of one worker process, on a machine of its own."""
-    machine_bytes: float = 0
+    machine_bytes: float
     """Memory of all workers, if they are on one machine."""
-    shuffled_bytes: float = 0
+    shuffled_bytes: float
     """Of the tables of its exchanges, written a second time included."""
-    scratch_bytes: float = 0
+    scratch_bytes: float
     """Of its exchanges, on disk while it runs."""
-    disk_bytes: float = 0
+    disk_bytes: float
     """What it leaves on disk, in `.work` and in OUT."""
 
 
@@ -226,7 +226,18 @@ class _Model:
     def stage(self, name: str) -> StagePlan:
         """One stage; all zero if the corpus file does not enable it, and for `reports`, which takes well under 1 s."""
         if name == "reports" or not is_enabled(name, self.config):
-            return StagePlan(stage=name)
+            return StagePlan(
+                stage=name,
+                jobs=0,
+                tasks=0,
+                cpu_seconds=0,
+                seconds=0,
+                memory_bytes=0,
+                machine_bytes=0,
+                shuffled_bytes=0,
+                scratch_bytes=0,
+                disk_bytes=0,
+            )
         rate, shared = self._rate(name), self._shared_cpu_seconds(name)
         jobs, (tasks, largest) = num_jobs(name, self.config), self._tasks(name)
         busy = max(1, min(self.workers, tasks))
