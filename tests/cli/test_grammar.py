@@ -25,7 +25,7 @@ _ABOUT_BUILDS = ("Inspect", "History")
 #: Options that name a build beside that of the first argument, or of a command about a model.
 _OTHER_BUILDS = {"--changes-from", "--contamination", "--tokenizer-of"}
 #: Options of `dedup` about its input and about all its algorithms; each other one begins with that of its algorithm.
-_OF_ALL_ALGORITHMS = {"--text-field", "--timestamp-field", "--date-format", "--order", "--annotate"}
+_OF_ALL_ALGORITHMS = {"--text-field", "--timestamp-field", "--date-format", "--order", "--annotate", "--takedowns-to"}
 _ENGINE = {
     "--runner",
     "--workers",
