@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PATIENCE_SECONDS = 120
 SAMPLE_CONFIG = ROOT / "pipelines" / "configs" / "sample.yaml"
 
-#: Processes that tests start load the bytecode of modules instead of compiling them, which takes most of a start.
+#: Processes that tests start load the bytecode of modules; without it, each start compiles hundreds of them.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
@@ -109,28 +109,6 @@ def share(tmp_path_factory: pytest.TempPathFactory) -> Share:
         return place / "folder"
 
     return find
-
-
-def _compile_kernels(folder: Path) -> None:
-    from finpile_pipelines.runner import kernels
-    from finpile_tokenizer.warmup import KERNEL_GROUPS
-
-    from finpile.clean import PAGE_GROUPS
-    from finpile.dedup.near.warmup import EARLIER_GROUP, NEAR_GROUPS
-    from finpile.dedup.substring.warmup import SUBSTRING_GROUPS
-    from finpile.dedup.templates.blocks import TEMPLATE_GROUPS
-
-    groups = [*KERNEL_GROUPS, *PAGE_GROUPS, *NEAR_GROUPS, EARLIER_GROUP, *SUBSTRING_GROUPS, *TEMPLATE_GROUPS]
-    with kernels.Compilation(groups, os.cpu_count() or 1) as compilation:
-        compilation.start()
-        kernels.wait_for(groups, lambda: None)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def kernels_of_builds(share: Share, nothing_is_left_in_the_temporary_folder: None) -> None:
-    """Compiles the kernels that are in no cache: several processes would compile the same ones at the same time."""
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        share("kernels", _compile_kernels)
 
 
 @pytest.fixture(scope="session")
