@@ -6,6 +6,7 @@ import json
 import os
 import random
 import shutil
+import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from importlib import import_module
@@ -18,6 +19,7 @@ import pytest
 import yaml
 
 from finpile.output.layout import CARD_FILES
+from tests.support.forks import Forks
 
 ROOT = Path(__file__).resolve().parents[2]
 PUBLISHED = ("inputs", "documents", "removed", "delta", "tokenizer", "tokens", "reports")
@@ -161,6 +163,14 @@ def copy_small(small_build: Path) -> Callable[[Path], Path]:
         return Path(shutil.copytree(small_build, folder)) / "corpus.yaml"
 
     return copy
+
+
+@pytest.fixture(scope="session")
+def forks(start_python: Callable[..., subprocess.Popen[str]]) -> Iterator[Forks]:
+    """Runs builds, snapshots and corpora as of days that are killed at a file operation."""
+    forks = Forks(start_python)
+    yield forks
+    forks.close()
 
 
 @pytest.fixture(scope="session")

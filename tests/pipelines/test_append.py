@@ -289,7 +289,7 @@ def test_verify_finds_altered_files_of_earlier_snapshots(appended: tuple[Path, P
 
 @pytest.mark.parametrize("num_kills", [3, pytest.param(24, marks=pytest.mark.slow)])
 def test_an_append_that_is_killed_and_run_again_gives_what_one_build_gives(
-    tmp_path: Path, write_corpus: Callable[..., Path], start_python: Callable[..., Any], num_kills: int
+    tmp_path: Path, write_corpus: Callable[..., Path], forks: Forks, num_kills: int
 ) -> None:
     days, config, base = make_days(7, 6), write_corpus(), tmp_path / "base"
     write_batch(tmp_path, "0", [document for day in days[:4] for document in day])
@@ -297,15 +297,14 @@ def test_an_append_that_is_killed_and_run_again_gives_what_one_build_gives(
     write_batch(tmp_path, "1", [document for day in days[4:] for document in day])
     build(load_config(config), str(tmp_path / "all"), Engine(), until="split")
     tables = documents_of(base), documents_of(tmp_path / "all")
-    imports = "from finpile_pipelines.snapshots.append import append"
-    forks = Forks(start_python, imports, "append(load_config(words[0]), out, Engine())")
-    num_operations = forks.run(Path(shutil.copytree(base, tmp_path / "undisturbed")), 0, config)
+    run = forks.runs("append(load_config(words[0]), out, Engine())")
+    num_operations = run(Path(shutil.copytree(base, tmp_path / "undisturbed")), 0, config)
     outcomes = []
     for number in range(1, num_kills + 1):
         out = Path(shutil.copytree(base, tmp_path / f"out-{number}"))
-        outcomes.append(forks.run(out, number * num_operations // num_kills - 3, config))
+        outcomes.append(run(out, number * num_operations // num_kills - 3, config))
         assert any(documents_of(out).equals(table) for table in tables)
-        assert forks.run(out, 0, config) > 0
+        assert run(out, 0, config) > 0
         assert_same_corpus(out, tmp_path / "all")
         assert failed(out) == []
     assert set(outcomes) == {-signal.SIGKILL}

@@ -318,40 +318,35 @@ def test_a_version_of_another_program_is_an_error_and_not_overwritten(made: Path
     assert expected(out, 1) == expected(made / "out", 1)
 
 
-_REMOVE = "remove(out, Wanted(ids=frozenset(words)), 'they asked', Engine())"
 _COMMANDS = {
-    "append": ("from finpile_pipelines.snapshots.append import append", "append(load_config(words[0]), out, Engine())"),
-    "remove": (
-        "from finpile_pipelines.snapshots.remove import remove\nfrom finpile.output.takedowns import Wanted",
-        _REMOVE,
-    ),
-    "vacuum": ("from finpile_pipelines.snapshots.vacuum import vacuum", "vacuum(out, Engine(), keep=2)"),
+    "append": "append(load_config(words[0]), out, Engine())",
+    "remove": "remove(out, Wanted(ids=frozenset(words)), 'they asked', Engine())",
+    "vacuum": "vacuum(out, Engine(), keep=2)",
 }
 
 
 @pytest.mark.parametrize("num_kills", [2, pytest.param(20, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("command", "step"), [("append", 0), ("append", 1), ("remove", 2), ("vacuum", 3)])
 def test_the_current_version_is_whole_after_a_kill(
-    made: Path, tmp_path: Path, start_python: Callable[..., Any], command: str, step: int, num_kills: int
+    made: Path, tmp_path: Path, forks: Forks, command: str, step: int, num_kills: int
 ) -> None:
     """Killed while the files of the snapshot are published, which are the last operations; then run again."""
     gone = sorted({*documents_of(made / "after-2")["id"].to_pylist()} - {*documents_of(made / "out")["id"].to_pylist()})
-    forks = Forks(start_python, *_COMMANDS[command])
+    run = forks.runs(_COMMANDS[command])
     config, undisturbed = at(made, step, tmp_path / "undisturbed")
     words = [config] if command == "append" else gone if command == "remove" else []
-    num_operations = forks.run(undisturbed, 0, *words)
+    num_operations = run(undisturbed, 0, *words)
     rows = [expected(made / f"after-{step}", step), expected(undisturbed, max(numbers(Layout(str(undisturbed)))))]
     span = min(num_operations - 1, 400)
     for number in range(num_kills):
         config, out = at(made, step, tmp_path / f"run-{number}")
         words = [config] if command == "append" else words
         last = num_operations - (number + 1) * span // (num_kills + 1)
-        assert forks.run(out, last, *words) == -signal.SIGKILL
+        assert run(out, last, *words) == -signal.SIGKILL
         for table in TABLES:
             for name in ("pyarrow", "polars"):
                 found = plain(READERS[name](str(out / "delta" / table), None, {}))
                 assert found in [version[table] for version in rows], (number, table, name)
-        assert forks.run(out, 0, *words) > 0
+        assert run(out, 0, *words) > 0
         assert failed(out) == []
         assert files_below(out / "delta") == files_below(undisturbed / "delta")
-    forks.close()

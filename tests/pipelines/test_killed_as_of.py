@@ -27,7 +27,7 @@ TOKENS: dict[str, Any] = {
 @pytest.mark.parametrize("num_kills", [3, pytest.param(20, marks=pytest.mark.slow)])
 def test_an_as_of_that_is_killed_and_run_again_gives_the_same(
     tmp_path: Path,
-    start_python: Callable[..., Any],
+    forks: Forks,
     snapshot: Callable[[Path], dict[str, bytes]],
     num_kills: int,
     undated: bool,
@@ -45,17 +45,15 @@ def test_an_as_of_that_is_killed_and_run_again_gives_the_same(
         else:
             build(load_config(config), str(whole), Engine())
     before = snapshot(whole)
-    imports = "from datetime import date\nfrom finpile.as_of import Cut\nfrom finpile_pipelines.as_of import as_of"
-    forks = Forks(start_python, imports, f"as_of(words[0], Cut(date(2021, 1, 6), {undated}), out, Engine())")
-    num_operations = forks.run(tmp_path / "undisturbed", 0, whole)
+    run = forks.runs(f"as_of(words[0], Cut(date(2021, 1, 6), {undated}), out, Engine())")
+    num_operations = run(tmp_path / "undisturbed", 0, whole)
     assert num_operations > 50
     outcomes = []
     for number in range(1, num_kills + 1):
         out = tmp_path / f"out-{number}"
-        outcomes.append(forks.run(out, number * num_operations // num_kills - 3, whole))
-        assert forks.run(out, 0, whole) > 0
+        outcomes.append(run(out, number * num_operations // num_kills - 3, whole))
+        assert run(out, 0, whole) > 0
         assert snapshot(out) == snapshot(tmp_path / "undisturbed")
         assert failed(out) == []
-    forks.close()
     assert set(outcomes) == {-signal.SIGKILL}
     assert snapshot(whole) == before

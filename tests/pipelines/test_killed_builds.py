@@ -128,12 +128,10 @@ def test_sample_build_killed_in_every_stage_equals_an_undisturbed_one(
 
 
 @pytest.fixture(scope="module")
-def build_until(corpus: Path, start_python: StartPython) -> Any:
-    """How a build of the corpus into a folder ends that is killed before a file operation: see `Forks.run`."""
-    call = "build(load_config(words[0]), out, Engine())"
-    forks = Forks(start_python, "from finpile_pipelines.build import build", call)
-    yield lambda out, last_operation: forks.run(out, last_operation, corpus)
-    forks.close()
+def build_until(corpus: Path, forks: Forks) -> BuildUntil:
+    """How a build of the corpus into a folder ends that is killed before a file operation: see `Forks.runs`."""
+    run = forks.runs("build(load_config(words[0]), out, Engine())")
+    return lambda out, last_operation: run(out, last_operation, corpus)
 
 
 def kill_at_operations(seed: int, most: int, build_until: BuildUntil, out: Path) -> int:

@@ -9,7 +9,6 @@ import signal
 from collections.abc import Callable
 from email.message import EmailMessage
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -213,9 +212,7 @@ def test_verify_finds_a_document_that_was_taken_down(copies: tuple[Path, CorpusC
 
 
 @pytest.mark.parametrize("num_kills", [3, pytest.param(24, marks=pytest.mark.slow)])
-def test_a_removal_that_is_killed_and_run_again_gives_the_same(
-    tmp_path: Path, start_python: Callable[..., Any], num_kills: int
-) -> None:
+def test_a_removal_that_is_killed_and_run_again_gives_the_same(tmp_path: Path, forks: Forks, num_kills: int) -> None:
     items = list(enumerate(document for day in make_days(5, 6) for document in day))
     tokens = {
         "tokenizer": {"vocab_size": 300, "chunks": 1, "chunk_vocab_size": 290},
@@ -224,23 +221,20 @@ def test_a_removal_that_is_killed_and_run_again_gives_the_same(
     config, base = write_files(tmp_path / "files", items, **tokens), tmp_path / "base"
     build(config, str(base), Engine())
     gone = sorted(ids_of(base, range(3, len(items), 4)))
-    call = "remove(out, Wanted(ids=frozenset(words)), 'they asked', Engine())"
-    imports = "from finpile_pipelines.snapshots.remove import remove\nfrom finpile.output.takedowns import Wanted"
-    forks = Forks(start_python, imports, call)
+    run = forks.runs("remove(out, Wanted(ids=frozenset(words)), 'they asked', Engine())")
     undisturbed = Path(shutil.copytree(base, tmp_path / "undisturbed"))
-    num_operations = forks.run(undisturbed, 0, *gone)
+    num_operations = run(undisturbed, 0, *gone)
     assert num_operations > 100
     outcomes = []
     for number in range(1, num_kills + 1):
         out = Path(shutil.copytree(base, tmp_path / f"out-{number}"))
-        outcomes.append(forks.run(out, number * num_operations // num_kills - 3, *gone))
+        outcomes.append(run(out, number * num_operations // num_kills - 3, *gone))
         found = documents_of(out)
         assert found.equals(documents_of(base)) or found.equals(documents_of(undisturbed))
-        assert forks.run(out, 0, *gone) > 0
+        assert run(out, 0, *gone) > 0
         assert published_of(out) == published_of(undisturbed)
         assert failed(out) == []
         shutil.rmtree(out)
-    forks.close()
     assert set(outcomes) == {-signal.SIGKILL}
 
 

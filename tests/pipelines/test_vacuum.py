@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -188,18 +188,17 @@ def test_as_many_snapshots_are_kept_as_asked(tmp_path: Path) -> None:
 def test_a_vacuum_that_is_killed_and_run_again_gives_the_same(
     tmp_path: Path,
     removed: tuple[Path, CorpusConfig, dict[str, str]],
-    start_python: Callable[..., Any],
+    forks: Forks,
     num_kills: int,
 ) -> None:
     base, _, phrases = removed
-    forks = Forks(start_python, "from finpile_pipelines.snapshots.vacuum import vacuum", "vacuum(out, Engine())")
-
+    run = forks.runs("vacuum(out, Engine())")
     undisturbed = Path(shutil.copytree(base, tmp_path / "undisturbed"))
-    num_operations = forks.run(undisturbed, 0)
+    num_operations = run(undisturbed, 0)
     for number in range(1, num_kills + 1):
         out = Path(shutil.copytree(base, tmp_path / f"out-{number}"))
-        assert forks.run(out, number * num_operations // num_kills - 3) == -signal.SIGKILL
-        assert forks.run(out, 0) > 0
+        assert run(out, number * num_operations // num_kills - 3) == -signal.SIGKILL
+        assert run(out, 0) > 0
         assert_same(files_below(out), files_below(undisturbed))
         assert failed(out) == []
         assert not any(places_of(out, phrase) for phrase in phrases)

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 _SCRIPT = """
-import os, signal, sys
-import finpile.dedup, finpile_tokenizer
-from finpile.config import load_config
-from finpile_pipelines.runner.engine import Engine
-{imports}
+import json, os, signal, sys
+from datetime import date
 
-def child(out, last, words):
+import finpile.dedup, finpile_tokenizer
+from finpile.as_of import Cut
+from finpile.config import load_config
+from finpile.output.takedowns import Wanted
+from finpile_pipelines.as_of import as_of
+from finpile_pipelines.build import build
+from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.snapshots.append import append
+from finpile_pipelines.snapshots.remove import remove
+from finpile_pipelines.snapshots.vacuum import vacuum
+
+def child(call, out, last, words):
     left = [last]
     def hook(event, arguments):
         if event.split(".")[0] in ("open", "os", "shutil") and any(out in str(one) for one in arguments[:2]):
@@ -21,18 +31,17 @@ def child(out, last, words):
             if left[0] == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
     sys.addaudithook(hook)
-    {call}
+    exec(call, {**globals(), "out": out, "words": words})
     print(last - left[0], flush=True)
     os._exit(0)
 
 finpile.dedup.compile_kernels()
 finpile_tokenizer.compile_kernels()
 for line in sys.stdin:
-    out, last, *words = line.split()
     pid = os.fork()
     if pid == 0:
         try:
-            child(out, int(last), words)
+            child(*json.loads(line))
         finally:
             os._exit(1)
     _, status = os.waitpid(pid, 0)
@@ -42,19 +51,23 @@ for line in sys.stdin:
 
 
 class Forks:
-    """Runs `call`, Python code in which `out` is a folder and `words` are further words, after `imports`."""
+    """Runs Python code that calls the functions of builds; they are imported."""
 
-    def __init__(self, start_python: Callable[..., subprocess.Popen[str]], imports: str, call: str) -> None:
-        process = start_python("-c", _SCRIPT.format(imports=imports, call=call))
+    def __init__(self, start_python: Callable[..., subprocess.Popen[str]]) -> None:
+        process = start_python("-c", _SCRIPT)
         assert process.stdin and process.stdout
         self._process, self._stdin, self._stdout = process, process.stdin, process.stdout
 
-    def run(self, out: Path, last: int, *words: object) -> int:
-        """Kills the run before its `last` file operation in `out` (0: never).
+    def runs(self, call: str) -> Callable[..., int]:
+        """`run(out, last, *words)`: runs `call`, in which `out` is a folder and `words` are further words.
 
-        Returns the number of operations of a run that ended, minus the signal of one that was killed, -1 for an error.
+        The run is killed before its `last` file operation in `out` (0: never). `run` returns the number of operations
+        of a run that ended, minus the signal of one that was killed, -1 for an error.
         """
-        self._stdin.write(f"{' '.join(map(str, (out, last, *words)))}\n")
+        return partial(self._run, call)
+
+    def _run(self, call: str, out: Path, last: int, *words: object) -> int:
+        self._stdin.write(json.dumps([call, str(out), last, [str(word) for word in words]]) + "\n")
         self._stdin.flush()
         return int(self._stdout.readline())
 
