@@ -148,7 +148,7 @@ def start_python(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., subp
     scratch = str(tmp_path_factory.mktemp("scratch"))  # what a killed process leaves is left there
 
     def start(*arguments: object, **environment: str) -> subprocess.Popen[str]:
-        paths = [str(ROOT), str(ROOT / "pipelines"), str(ROOT / "tokenizer")]
+        paths = [str(ROOT / folder) for folder in ("", "pipelines", "tokenizer", "cli", "trainer")]
         return subprocess.Popen(
             [sys.executable, *map(str, arguments)],
             stdin=subprocess.PIPE,

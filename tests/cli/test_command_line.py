@@ -39,7 +39,7 @@ NAMES = [" ".join(path) for path in COMMANDS]
 
 def finpile(*arguments: object, **options: Any) -> subprocess.Popen[str]:
     """The command as a process of its own."""
-    paths = [str(ROOT), str(ROOT / "pipelines"), str(ROOT / "tokenizer")]
+    paths = [str(ROOT / folder) for folder in ("", "pipelines", "tokenizer", "cli", "trainer")]
     return subprocess.Popen(
         [sys.executable, "-m", "finpile_cli", *map(str, arguments)],
         stderr=subprocess.PIPE,
