@@ -228,7 +228,7 @@ def test_training_of_one_chunk_reports_each_of_its_steps(monkeypatch: pytest.Mon
     left = [trainer.steps_left(state) for state in states]
     assert all(before > after for before, after in pairwise(left)), "updates may drop pieces, and save a pruning"
     assert calls[0] == ("chunk 4: seeds", 0.0)
-    assert {note.partition(": ")[2].partition(",")[0] for note, _ in calls[1:]} == {"update 1", "pruning"}
+    assert {note.partition(": ")[2].partition(",")[0] for note, _ in calls[1:]} == {"update 1", "update 2", "pruning"}
     parts = [part for _, part in calls]
     assert all(before < after for before, after in pairwise(parts))
     assert len(parts) == len(states) + 1 > 10

@@ -49,7 +49,9 @@ class Schedule:
     """When a training updates the probabilities, and how many pieces a pruning keeps."""
 
     num_updates: int
-    """Before each pruning, and at the end."""
+    """Before each pruning."""
+    num_last_updates: int
+    """After the last one, or if there are few enough pieces from the beginning."""
     far_share: float
     """Of the pieces, what a pruning keeps while more than four times those wanted are left, ..."""
     near_share: float
@@ -61,6 +63,10 @@ class Schedule:
         """The pieces at which pruning stops."""
         return int(self.headroom * vocab_size)
 
+    def updates(self, num_pieces: int, vocab_size: int) -> int:
+        """The updates that so many pieces get, before they are pruned or done."""
+        return self.num_updates if num_pieces > self.least(vocab_size) else self.num_last_updates
+
     def kept(self, num_pieces: int, vocab_size: int) -> int:
         """The pieces that a pruning of so many keeps."""
         share = self.far_share if num_pieces > _FAR * vocab_size else self.near_share
@@ -69,9 +75,9 @@ class Schedule:
 
 _FAR = 4
 #: Measured: docs/decisions/0109.
-DEFAULT_SCHEDULE = Schedule(num_updates=1, far_share=0.6, near_share=0.8, headroom=1.01)
+DEFAULT_SCHEDULE = Schedule(num_updates=1, num_last_updates=2, far_share=0.6, near_share=0.8, headroom=1.01)
 #: Source: the defaults of SentencePiece's trainer.
-SENTENCEPIECE_SCHEDULE = Schedule(num_updates=2, far_share=0.75, near_share=0.75, headroom=1.1)
+SENTENCEPIECE_SCHEDULE = Schedule(num_updates=2, num_last_updates=2, far_share=0.75, near_share=0.75, headroom=1.1)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,7 +88,7 @@ class UnigramTrainer:
     """
 
     vocab_size: int = CHUNK_VOCAB_SIZE
-    """Pieces, the bytes that occur among them; fewer if the text is too small."""
+    """Pieces, the bytes that occur among them; fewer if the text hardly uses so many."""
     max_piece_bytes: int = DEFAULT_MAX_PIECE_BYTES
     seed_size: int | None = None
     """Substrings to begin with; None: 16 for each piece wanted, and a million at least."""
@@ -141,11 +147,11 @@ class UnigramTrainer:
 
     def steps_left(self, state: TrainingState) -> int:
         """Updates and prunings from this state to a model of `vocab_size`, for the progress of a training."""
-        num_updates, num_pieces = self.schedule.num_updates, state.num_pieces
-        num_steps = num_updates - state.num_updates
-        while num_pieces > self.schedule.least(self.vocab_size):
-            num_pieces = self.schedule.kept(num_pieces, self.vocab_size)
-            num_steps += 1 + num_updates
+        schedule, size, num_pieces = self.schedule, self.vocab_size, state.num_pieces
+        num_steps = schedule.updates(num_pieces, size) - state.num_updates
+        while num_pieces > schedule.least(size):
+            num_pieces = schedule.kept(num_pieces, size)
+            num_steps += 1 + schedule.updates(num_pieces, size)
         return num_steps
 
     def _begin(self, counts: PretokenCounts, sizes: Sequence[int]) -> tuple[InMemoryText, TrainingState]:
@@ -166,7 +172,7 @@ class UnigramTrainer:
         for size in sorted(set(sizes), reverse=True):
             least = self.schedule.least(size)
             while True:
-                while state.num_updates < self.schedule.num_updates:
+                while state.num_updates < self.schedule.updates(state.num_pieces, size):
                     expected = text.expectation(state)
                     state = state.updated(expected, *maximization(expected, state.is_byte))
                     listen(state)

@@ -169,9 +169,10 @@ def train(
     scores = seeds(counts, max_bytes, num_seeds)
     pieces = {piece: math.log(score / sum(scores.values())) for piece, score in scores.items()}
     wanted = int(schedule.headroom * vocab_size)
+    num_updates = 0
     while True:
-        for _ in range(schedule.num_updates):
-            pieces = maximization(expected_counts(counts, pieces)[0])
+        while num_updates < (schedule.num_updates if len(pieces) > wanted else schedule.num_last_updates):
+            pieces, num_updates = maximization(expected_counts(counts, pieces)[0]), num_updates + 1
         if len(pieces) <= wanted:
             break
         used = best_path_counts(counts, pieces)
@@ -181,7 +182,7 @@ def train(
         share = schedule.far_share if len(pieces) > 4 * vocab_size else schedule.near_share
         num_kept = min(max(wanted, int(share * len(pieces))), max(num_useful, wanted))
         kept = {*by_loss[:num_kept], *filter(_is_byte, pieces)}
-        pieces = {piece: score for piece, score in pieces.items() if piece in kept}
+        pieces, num_updates = {piece: score for piece, score in pieces.items() if piece in kept}, 0
     by_score = sorted(pieces, key=lambda piece: (not _is_byte(piece), -pieces[piece]))
     total = math.log(math.fsum(math.exp(pieces[piece]) for piece in by_score[:vocab_size]))
     return {piece: pieces[piece] - total for piece in by_score[:vocab_size]}
