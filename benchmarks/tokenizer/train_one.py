@@ -24,7 +24,7 @@ import pyarrow.ipc as ipc
 from finpile_tokenizer import PRETOKEN_PATTERN, UnigramTrainer, count_pretokens
 
 MAX_PIECE_BYTES = 16
-#: The defaults of SentencePiece; tokenizers is given them by name. Ours has as many seeds.
+#: The settings below are the defaults of ours and of SentencePiece; tokenizers is given them by name.
 SEED_SIZE = 1_000_000
 NUM_SUB_ITERATIONS = 2
 SHRINKING_FACTOR = 0.75

@@ -17,7 +17,7 @@ import pytest
 from finpile_tokenizer import PretokenCounts, TokenizerError, UnigramModel, UnigramTrainer, count_pretokens
 from finpile_tokenizer.arrays.buffers import Float64s
 from finpile_tokenizer.model import log_normalized
-from finpile_tokenizer.trainer import DEFAULT_SCHEDULE, SENTENCEPIECE_SCHEDULE, Schedule, finalize
+from finpile_tokenizer.trainer import HEADROOM, NUM_SUB_ITERATIONS, SHRINKING_FACTOR, finalize
 from finpile_tokenizer.training import lattice, seed
 from finpile_tokenizer.training.em import expectation, scale_for
 from finpile_tokenizer.training.lattice import find_lattices
@@ -31,7 +31,6 @@ _DRAW = random.Random(3)
 WORDS = [bytes(_DRAW.choices(b"abcde \x00", k=_DRAW.randrange(2, 8))) for _ in range(60)]
 TEXTS = [b" ".join(_DRAW.choices(WORDS, k=30)) + b"\xff\xfe12." for _ in range(80)]
 SETTINGS = {"vocab_size": 120, "max_piece_bytes": 10, "seed_size": 1_500}
-SCHEDULES = pytest.mark.parametrize("schedule", [DEFAULT_SCHEDULE, SENTENCEPIECE_SCHEDULE], ids=["default", "peer"])
 
 
 class Interrupted(Exception):
@@ -91,13 +90,12 @@ def drawn_counts(number: int) -> dict[bytes, int]:
     return {b"".join(draw.choices(stems, k=3))[:8]: draw.randrange(1, 5_000) for _ in range(14)}
 
 
-@SCHEDULES
 @pytest.mark.parametrize("number", range(8))
-def test_the_trainer_equals_a_slow_reference(number: int, schedule: Schedule) -> None:
+def test_the_trainer_equals_a_slow_reference(number: int) -> None:
     frequencies = dict(sorted(drawn_counts(number).items()))
-    trainer = UnigramTrainer(vocab_size=14, max_piece_bytes=5, seed_size=60, schedule=schedule)
+    trainer = UnigramTrainer(vocab_size=14, max_piece_bytes=5, seed_size=60)
     model = trainer.train(counts_of(frequencies))
-    expected = reference.train(frequencies, 14, 5, 60, schedule)
+    expected = reference.train(frequencies, trainer.vocab_size, trainer.max_piece_bytes, trainer.seed_size)
     assert as_dict(model) == pytest.approx(expected, abs=1e-6)
 
 
@@ -116,36 +114,29 @@ def test_a_model_is_a_distribution_over_the_bytes_and_pieces_of_pretokens(vocab_
     assert model.num_bytes == counts.num_bytes
 
 
-@SCHEDULES
-def test_a_model_has_the_most_probable_pieces_of_the_last_state(schedule: Schedule) -> None:
-    model, states = states_of(UnigramTrainer(**{**SETTINGS, "vocab_size": 150}, schedule=schedule), counted())
+def test_a_model_has_the_most_probable_pieces_of_the_last_state() -> None:
+    model, states = states_of(UnigramTrainer(**SETTINGS), counted())
     last = states[-1]
-    assert last.num_pieces > 150
+    assert last.num_pieces > SETTINGS["vocab_size"]
     found = pieces_of(last)
-    kept = sorted(found, key=lambda piece: (len(piece) > 1, -found[piece]))[:150]
+    kept = sorted(found, key=lambda piece: (len(piece) > 1, -found[piece]))[: SETTINGS["vocab_size"]]
     assert set(as_dict(model)) == set(kept)
     shifts = {round(as_dict(model)[piece] - found[piece], 9) for piece in kept}
     assert len(shifts) == 1
 
 
-@SCHEDULES
-def test_training_keeps_to_its_schedule(schedule: Schedule) -> None:
-    _, states = states_of(UnigramTrainer(**SETTINGS, schedule=schedule), counted())
-    wanted = int(schedule.headroom * SETTINGS["vocab_size"])
-    updates, last = (list(range(1, count + 1)) for count in (schedule.num_updates, schedule.num_last_updates))
-    num_prunings = sum(state.num_updates == 0 for state in states)
-    assert num_prunings > 3
-    assert [state.num_updates for state in states] == [*[*updates, 0] * num_prunings, *last]
-    shares = set()
+def test_training_keeps_to_its_schedule() -> None:
+    _, states = states_of(UnigramTrainer(**SETTINGS), counted())
+    wanted = int(HEADROOM * SETTINGS["vocab_size"])
+    rounds = [list(group) for _, group in itertools.groupby(states[:-2], lambda state: state.num_updates == 0)]
+    assert [state.num_updates for state in states] == [1, 2, *[0, 1, 2] * ((len(states) - 2) // 3)]
+    assert len(rounds) > 4
     for before, after in itertools.pairwise(states):
         assert set(after.numbers.tolist()) <= set(before.numbers.tolist())
         if after.num_updates == 0:
+            assert before.num_updates == NUM_SUB_ITERATIONS
             assert wanted < before.num_pieces
-            is_far = before.num_pieces > 4 * SETTINGS["vocab_size"]
-            shares.add(is_far)
-            share = schedule.far_share if is_far else schedule.near_share
-            assert after.num_pieces <= max(wanted, int(share * before.num_pieces))
-    assert shares == {True, False}
+            assert after.num_pieces <= max(wanted, int(SHRINKING_FACTOR * before.num_pieces))
     assert states[-1].num_pieces <= wanted
 
 
@@ -310,11 +301,10 @@ def compare_with_sentencepiece(
 ) -> tuple[int, Float64s]:
     """The number of pieces in only one of the models, and the differences of the common pieces' log probabilities.
 
-    SentencePiece starts from our seeds. It stops at the last pruning, after which our trainer runs more updates, so our
-    pieces are taken at that point. Pieces whose log probability is within `tie` of the least chosen one are equal.
+    SentencePiece starts from our seeds. It stops at the last pruning, after which our trainer runs two more updates, so
+    our pieces are taken at that point. Pieces whose log probability is within `tie` of the least chosen one are equal.
     """
-    trainer = UnigramTrainer(vocab_size=vocab_size, max_piece_bytes=16, schedule=SENTENCEPIECE_SCHEDULE)
-    _, states = states_of(trainer, counts)
+    _, states = states_of(UnigramTrainer(vocab_size=vocab_size, max_piece_bytes=16), counts)
     pruned = [state for state in states if state.num_updates == 0][-1]
     ours = pieces_of(pruned)
     chosen = set(finalize(pruned, vocab_size, counts.num_bytes).pieces.to_pylist())

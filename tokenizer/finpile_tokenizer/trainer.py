@@ -8,13 +8,13 @@ The algorithm is `UnigramTrainer.models_along`; its steps are functions in the m
     prune   drop the pieces of least likelihood        prune.removal_losses, prune.kept_by_loss
     finish  the most probable pieces, all bytes        finalize
 
-Source: Kudo, "Subword Regularization" (arXiv:1804.10959), section 3.2. When it updates and prunes is a `Schedule`.
+Source: Kudo, "Subword Regularization" (arXiv:1804.10959), section 3.2; the schedule is SentencePiece's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -36,48 +36,18 @@ CHUNK_VOCAB_SIZE = 65_536
 DEFAULT_MAX_PIECE_BYTES = 32
 #: Measured: with fewer seeds a large vocabulary is short of good pieces, with many more its tokens become shorter.
 SEEDS_PER_PIECE = 16
+#: Updates between two prunings, and the share that a pruning keeps. Source: SentencePiece's defaults.
+NUM_SUB_ITERATIONS = 2
+SHRINKING_FACTOR = 0.75
+#: Pruning stops at this multiple of the pieces wanted; the least probable are then dropped. Source: SentencePiece's
+#: trainer.
+HEADROOM = 1.1
 
 Listener = Callable[[TrainingState], None]
 
 
 def _ignore(state: TrainingState) -> None:
     del state
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Schedule:
-    """When a training updates the probabilities, and how many pieces a pruning keeps."""
-
-    num_updates: int
-    """Before each pruning."""
-    num_last_updates: int
-    """After the last one, or if there are few enough pieces from the beginning."""
-    far_share: float
-    """Of the pieces, what a pruning keeps while more than four times those wanted are left, ..."""
-    near_share: float
-    """... and then."""
-    headroom: float
-    """Pruning stops at this multiple of the pieces wanted; the least probable are then dropped."""
-
-    def least(self, vocab_size: int) -> int:
-        """The pieces at which pruning stops."""
-        return int(self.headroom * vocab_size)
-
-    def updates(self, num_pieces: int, vocab_size: int) -> int:
-        """The updates that so many pieces get, before they are pruned or done."""
-        return self.num_updates if num_pieces > self.least(vocab_size) else self.num_last_updates
-
-    def kept(self, num_pieces: int, vocab_size: int) -> int:
-        """The pieces that a pruning of so many keeps."""
-        share = self.far_share if num_pieces > _FAR * vocab_size else self.near_share
-        return max(self.least(vocab_size), int(share * num_pieces))
-
-
-_FAR = 4
-#: Measured: docs/decisions/0109.
-DEFAULT_SCHEDULE = Schedule(num_updates=1, num_last_updates=2, far_share=0.6, near_share=0.8, headroom=1.01)
-#: Source: the defaults of SentencePiece's trainer.
-SENTENCEPIECE_SCHEDULE = Schedule(num_updates=2, num_last_updates=2, far_share=0.75, near_share=0.75, headroom=1.1)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,11 +58,10 @@ class UnigramTrainer:
     """
 
     vocab_size: int = CHUNK_VOCAB_SIZE
-    """Pieces, the bytes that occur among them; fewer if the text hardly uses so many."""
+    """Pieces, the bytes that occur among them; fewer if the text is too small."""
     max_piece_bytes: int = DEFAULT_MAX_PIECE_BYTES
     seed_size: int | None = None
     """Substrings to begin with; None: 16 for each piece wanted, and a million at least."""
-    schedule: Schedule = DEFAULT_SCHEDULE
     num_threads: int = 1
 
     def __post_init__(self) -> None:
@@ -120,8 +89,7 @@ class UnigramTrainer:
             check_place(checkpoint)
         text, state = self._begin(counts, [self.vocab_size])
         if checkpoint is not None:
-            sizes = (self.vocab_size, self.max_piece_bytes, self.num_seeds([self.vocab_size]))
-            mark = training_mark(counts, *sizes, *astuple(self.schedule))
+            mark = training_mark(counts, self.vocab_size, self.max_piece_bytes, self.num_seeds([self.vocab_size]))
             state = load_state(checkpoint, mark, state)
             listen = _saving(checkpoint, mark, listen)
         (model,) = self.models_along(text, state, [self.vocab_size], listen)
@@ -147,11 +115,11 @@ class UnigramTrainer:
 
     def steps_left(self, state: TrainingState) -> int:
         """Updates and prunings from this state to a model of `vocab_size`, for the progress of a training."""
-        schedule, size, num_pieces = self.schedule, self.vocab_size, state.num_pieces
-        num_steps = schedule.updates(num_pieces, size) - state.num_updates
-        while num_pieces > schedule.least(size):
-            num_pieces = schedule.kept(num_pieces, size)
-            num_steps += 1 + schedule.updates(num_pieces, size)
+        num_steps, num_pieces = NUM_SUB_ITERATIONS - state.num_updates, state.num_pieces
+        wanted = int(HEADROOM * self.vocab_size)
+        while num_pieces > wanted:
+            num_pieces = max(wanted, int(SHRINKING_FACTOR * num_pieces))
+            num_steps += 1 + NUM_SUB_ITERATIONS
         return num_steps
 
     def _begin(self, counts: PretokenCounts, sizes: Sequence[int]) -> tuple[InMemoryText, TrainingState]:
@@ -168,18 +136,19 @@ class UnigramTrainer:
     def models_along(
         self, text: TrainingText, state: TrainingState, sizes: Sequence[int], listen: Listener = _ignore
     ) -> Iterator[UnigramModel]:
-        """The models of these sizes, the largest first: update, prune, until few enough pieces are left."""
+        """The models of these sizes, the largest first: update twice, prune, until few enough pieces are left."""
         for size in sorted(set(sizes), reverse=True):
-            least = self.schedule.least(size)
+            wanted = int(HEADROOM * size)
             while True:
-                while state.num_updates < self.schedule.updates(state.num_pieces, size):
+                while state.num_updates < NUM_SUB_ITERATIONS:
                     expected = text.expectation(state)
                     state = state.updated(expected, *maximization(expected, state.is_byte))
                     listen(state)
-                if state.num_pieces <= least:
+                if state.num_pieces <= wanted:
                     break
                 losses = text.removal_losses(state)
-                state = state.pruned(kept_by_loss(losses, self.schedule.kept(state.num_pieces, size), least))
+                num_kept = max(wanted, int(SHRINKING_FACTOR * state.num_pieces))
+                state = state.pruned(kept_by_loss(losses, num_kept, wanted))
                 listen(state)
             yield finalize(state, size, text.num_bytes)
 

@@ -7,8 +7,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-from finpile_tokenizer.trainer import Schedule
-
 _PRETOKEN = re.compile(rb"[A-Za-z ]+|[0-9]|[^A-Za-z0-9 ]+")
 
 
@@ -162,27 +160,23 @@ def removal_loss(piece: bytes, pieces: Mapping[bytes, float], path_counts: Mappi
     return count / total * (math.log(count / total) - after)
 
 
-def train(
-    counts: Mapping[bytes, int], vocab_size: int, max_bytes: int, num_seeds: int, schedule: Schedule
-) -> dict[bytes, float]:
+def train(counts: Mapping[bytes, int], vocab_size: int, max_bytes: int, num_seeds: int) -> dict[bytes, float]:
     """The trained pieces with their log probabilities."""
     scores = seeds(counts, max_bytes, num_seeds)
     pieces = {piece: math.log(score / sum(scores.values())) for piece, score in scores.items()}
-    wanted = int(schedule.headroom * vocab_size)
-    num_updates = 0
+    wanted = int(1.1 * vocab_size)
     while True:
-        while num_updates < (schedule.num_updates if len(pieces) > wanted else schedule.num_last_updates):
-            pieces, num_updates = maximization(expected_counts(counts, pieces)[0]), num_updates + 1
+        for _ in range(2):
+            pieces = maximization(expected_counts(counts, pieces)[0])
         if len(pieces) <= wanted:
             break
         used = best_path_counts(counts, pieces)
         losses = {piece: removal_loss(piece, pieces, used) for piece in pieces}
         by_loss = sorted(pieces, key=lambda piece: -losses[piece])
         num_useful = sum(loss > -math.inf for loss in losses.values())
-        share = schedule.far_share if len(pieces) > 4 * vocab_size else schedule.near_share
-        num_kept = min(max(wanted, int(share * len(pieces))), max(num_useful, wanted))
+        num_kept = min(max(wanted, int(0.75 * len(pieces))), max(num_useful, wanted))
         kept = {*by_loss[:num_kept], *filter(_is_byte, pieces)}
-        pieces, num_updates = {piece: score for piece, score in pieces.items() if piece in kept}, 0
+        pieces = {piece: score for piece, score in pieces.items() if piece in kept}
     by_score = sorted(pieces, key=lambda piece: (not _is_byte(piece), -pieces[piece]))
     total = math.log(math.fsum(math.exp(pieces[piece]) for piece in by_score[:vocab_size]))
     return {piece: pieces[piece] - total for piece in by_score[:vocab_size]}

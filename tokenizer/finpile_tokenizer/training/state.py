@@ -23,7 +23,7 @@ from finpile_tokenizer.training.em import Expectation
 
 _METADATA_KEY = b"finpile_tokenizer.training.state"
 #: Increased when a training's steps change, so that no training continues from a state of other steps.
-_VERSION = 2
+_VERSION = 1
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, slots=True)
@@ -72,7 +72,7 @@ class TrainingState:
         return replace(self, numbers=self.numbers[kept], log_probs=self.log_probs[kept], num_updates=0)
 
 
-def training_mark(counts: PretokenCounts, *settings: float) -> str:
+def training_mark(counts: PretokenCounts, *settings: int) -> str:
     """A digest of the text and of the settings that decide a training's steps."""
     offsets, data = byte_buffers(counts.pretokens)
     digest = hashlib.blake2b(digest_size=16)
