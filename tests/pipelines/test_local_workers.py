@@ -258,9 +258,13 @@ def test_failing_task_is_reported_in_one_line_for_any_number_of_workers(
 
 
 def forked() -> list[psutil.Process]:
-    """The fork_server of this process, and its forks, which have its command line."""
-    living = [child for child in psutil.Process().children(recursive=True) if child.status() != psutil.STATUS_ZOMBIE]
-    return [child for child in living if _FORK_SERVER in child.cmdline()]
+    """The fork_server of this process, and its forks, which have its command line; not those of its other children."""
+    servers = [child for child in living(psutil.Process().children()) if _FORK_SERVER in child.cmdline()]
+    return [process for server in servers for process in (server, *living(server.children(recursive=True)))]
+
+
+def living(processes: list[psutil.Process]) -> list[psutil.Process]:
+    return [process for process in processes if process.status() != psutil.STATUS_ZOMBIE]
 
 
 #: Runs two pipelines that return their workers' parent, kills it, and runs a third. Prints their results.
