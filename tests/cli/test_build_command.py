@@ -242,7 +242,7 @@ def test_an_append_names_the_first_files_that_it_rewrote(
 ) -> None:
     manifest = json.loads((sample_build / "manifest.json").read_text())
     rewritten = {str(name): [f"{name}-a", f"{name}-b"] for name in range(number)}
-    manifest["snapshot"] = {"number": 1, "added": [], "rewritten": rewritten}
+    manifest["snapshot"] = {"number": 1, "added": [], "rewritten": rewritten, "tokens": None}
     append.close(Console(as_json=False), manifest, "out", 1, is_new=True)
     shown = capsys.readouterr().out.splitlines()
     assert [line for line in shown if line.startswith("rewritten: 4")] == ["rewritten: 4 as 4-a, 4-b"]
