@@ -60,6 +60,7 @@ _NUM_COUNTS = 12
 
 #: How many of the formatting elements opened last are searched for the one that an end tag closes.
 _FORMATTING_WINDOW = 16
+#: Bytes of `<a>`, the shortest start tag: each opens one element at most, and one formatting element.
 _LEAST_TAG_BYTES = 3
 #: The adoption agency runs 8 times, once per block above the formatting element; each may hide a paragraph.
 _BLOCKS_ADOPTED = 3

@@ -245,3 +245,26 @@ print("within bounds")
 
 def test_kernels_stay_within_bounds(run_with_bounds_checks: Callable[..., None]) -> None:
     run_with_bounds_checks(CHECKED, Path(__file__).parent)
+
+
+CHECKED = """
+import itertools
+import numpy as np
+from numba import config
+from finpile.clean.html.markup import MAX_DEPTH, name_classes
+from finpile.clean.html._cost_kernels import measure
+assert config.BOUNDSCHECK == 1
+depth = 1  # of what `measure` returns
+tags = ["<b>", "<q>", "<p>", "<a>", "<svg>", "<svg><b>"]
+for tag, number, most in itertools.product(tags, [0, 1, 2, 3, 4, 7, 300], [0, 1, 2, 5, MAX_DEPTH]):
+    measure(np.frombuffer((tag * number).encode(), np.uint8), *name_classes(), most)
+for tag in ("<b>", "<q>"):
+    for number in (300, MAX_DEPTH, MAX_DEPTH + 1, MAX_DEPTH + 9):
+        found = measure(np.frombuffer((tag * number).encode(), np.uint8), *name_classes(), MAX_DEPTH)
+        assert found[depth] == min(number, MAX_DEPTH + 1), (tag, number)
+print("within bounds")
+"""
+
+
+def test_pages_of_the_shortest_tags_have_room(run_with_bounds_checks: Callable[..., None]) -> None:
+    run_with_bounds_checks(CHECKED)
