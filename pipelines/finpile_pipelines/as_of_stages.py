@@ -42,7 +42,7 @@ from finpile_pipelines.progress import report_progress
 from finpile_pipelines.shard_refs import ShardRef, read_clean_rows, shard_file, write_shard
 from finpile_pipelines.snapshots.base import clean_shards
 from finpile_pipelines.snapshots.new_inputs import check_version, same_stage
-from finpile_pipelines.stage import Context, Outcome, Stage, all_processes, removed_bytes
+from finpile_pipelines.stage import Context, Outcome, Stage, Work, all_processes, removed_bytes
 
 _I32 = npt.NDArray[np.int32]
 _FACTS = ("facts", "facts_found")
@@ -74,7 +74,8 @@ class DayStages:
         ingest = Stage(
             name="ingest", settings=self._settings, run=self._ingest, work=all_processes, ledger_bytes=removed_bytes
         )
-        return {"ingest": ingest, "clean": replace(ingest, name="clean", run=self._clean)}
+        size = Work(size_bytes=sum(ref.text_bytes for ref in self.refs))
+        return {"ingest": ingest, "clean": replace(ingest, name="clean", run=self._clean, work=lambda context: size)}
 
     def check(self, dedup: Iterable[Stage], context: Context) -> None:
         """Raises: ConfigError for a dedup stage with other settings than in the build: a file that it reads differs."""

@@ -249,8 +249,7 @@ def sized_engine(context: Context, work: Work | None, releases_lock: bool = Fals
 
 
 def _corpus_bytes(context: Context, work: Work | None) -> int:
-    """Bytes of clean text; before that stage of text as read; before any stage the size of the work."""
-    for stage in ("clean", "ingest"):
-        if stage in context.records:
-            return context.text_bytes(stage)
+    """Bytes of clean text; before there is any the size of the work."""
+    if "clean" in context.records:
+        return context.text_bytes()
     return work.size_bytes if work is not None else sys.maxsize
