@@ -18,6 +18,7 @@ import pytest
 from finpile_pipelines import graph
 from finpile_pipelines.engines import local
 from finpile_pipelines.exchange.tasks import Gather, Tasks
+from finpile_pipelines.process_folder import process_folder
 from finpile_pipelines.progress import Progress
 from finpile_pipelines.runner.engine import Engine
 
@@ -254,13 +255,17 @@ def test_failing_task_is_reported_in_one_line_for_any_number_of_workers(
         assert "\n" not in str(error)
         if kind is KeyError:
             assert "KeyError" in str(error)  # its own text is only the key
-    assert eventually(lambda: len(forked()) == 1)  # the fork_server, which waits for the next pipeline
+    # The fork server waits for the next pipeline.
+    assert eventually(lambda: len(forked()) == 1), [(process, process.cmdline()) for process in forked()]
 
 
 def forked() -> list[psutil.Process]:
     """The fork_server of this process, and its forks, which have its command line; not those of its other children."""
-    servers = [child for child in living(psutil.Process().children()) if _FORK_SERVER in child.cmdline()]
-    return [process for server in servers for process in (server, *living(server.children(recursive=True)))]
+    return [process for server in servers() for process in (server, *living(server.children(recursive=True)))]
+
+
+def servers() -> list[psutil.Process]:
+    return [child for child in living(psutil.Process().children()) if _FORK_SERVER in child.cmdline()]
 
 
 def living(processes: list[psutil.Process]) -> list[psutil.Process]:
@@ -321,6 +326,18 @@ def test_pipelines_share_a_fork_server_and_a_new_one_follows_one_that_was_killed
     process = start_python("-c", FORK_SERVER_SCRIPT, tmp_path)
     out, err = process.communicate(timeout=PATIENCE_SECONDS)
     assert out.split() == ["True", "True"], err
+
+
+def test_a_fork_server_without_its_socket_ends_when_another_one_follows(tmp_path: Path) -> None:
+    def construct(pipeline: graph.Pipeline) -> None:
+        _ = pipeline | Tasks(range(2)) | graph.Map(lambda task: {"task": task}) | Gather(str(tmp_path / "out.json"))
+
+    Engine(num_workers=2).run("before", construct)
+    (before,) = servers()
+    (process_folder() / "fork-server").unlink()
+    Engine(num_workers=2).run("after", construct)
+    (after,) = servers()
+    assert after != before
 
 
 def test_workers_cpu_seconds_grow_by_the_use_of_tasks(tmp_path: Path) -> None:

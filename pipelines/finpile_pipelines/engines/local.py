@@ -121,8 +121,12 @@ _FORK_SERVER: list[tuple[subprocess.Popen[bytes], str]] = []
 
 def _fork_server() -> str:
     """The address of this process's fork server, which is started if none is running."""
-    if _FORK_SERVER and _FORK_SERVER[0][0].poll() is None and Path(_FORK_SERVER[0][1]).exists():
-        return _FORK_SERVER[0][1]
+    if _FORK_SERVER and _FORK_SERVER[0][0].poll() is None:
+        server, address = _FORK_SERVER[0]
+        if Path(address).exists():
+            return address
+        server.kill()  # its socket was removed with the folder of temporary files: no pipeline can reach it
+        server.wait()
     address = str(process_folder() / "fork-server")
     Path(address).unlink(missing_ok=True)  # of a fork server that was killed
     with socket.socket(socket.AF_UNIX) as listener:
