@@ -12,6 +12,7 @@ import click
 
 from finpile.config import TokenizerConfig
 from finpile.config.tokenizer import LEAST_ENTRIES
+from finpile.documents.document import Label, label_of
 from finpile.errors import ConfigError
 from finpile.report.vocabulary import short_chunks, shortfall
 from finpile_cli.console import Console, json_option
@@ -251,10 +252,10 @@ def _domain_rows(trained: TrainedFolder) -> list[dict[str, Any]]:
 
     `pieces` and `bits_per_byte` of a domain are those of its chunks' models: the largest, and the mean over the bytes.
     """
-    chunks: defaultdict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    chunks: defaultdict[Label, list[dict[str, Any]]] = defaultdict(list)
     for chunk in trained.about["chunks"]:
-        chunks[chunk["dataset"], chunk["source"]].append(chunk)
-    rows = [{**domain, **_chunk_sums(chunks[domain["dataset"], domain["source"]])} for domain in trained.domains]
+        chunks[label_of(chunk)].append(chunk)
+    rows = [{**domain, **_chunk_sums(chunks[label_of(domain)])} for domain in trained.domains]
     sums: Counter[str] = Counter()
     for row in rows:
         sums.update({name: row[name] for name in ("documents", "bytes", "chunks")})

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from finpile.clean.html.table_shares import COUNTS
 from finpile.clean.stage.parts import divided
 from finpile.counts.dates import DateCounts
-from finpile.counts.stages import EARLY, StageCounts, label_of
+from finpile.counts.stages import EARLY, StageCounts
 from finpile.counts.texts import TextCounts
-from finpile.documents.document import Label, text_views
+from finpile.documents.document import Label, label_of, text_views
 from finpile.output.manifest import counts_by_stage
 from finpile.plugins import stages
 

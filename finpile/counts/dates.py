@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile.clean.stage.dating import DATE_REASONS
-from finpile.counts.stages import Counts, StageCounts, label_of
-from finpile.documents.document import Label
+from finpile.counts.stages import Counts, StageCounts
+from finpile.documents.document import Label, label_of
 from finpile.output.takedowns import TAKEDOWN
 from finpile.plugins import stages
 

@@ -13,16 +13,11 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 from finpile.documents.digest import add, to_hex
-from finpile.documents.document import Label
+from finpile.documents.document import Label, label_of
 
 #: The stages before deduplication, which count by source.
 EARLY = ("ingest", "clean")
 _DIGESTS = ("digest", "digest_before_filters")
-
-
-def label_of(row: Mapping[str, Any]) -> Label:
-    """The source of a row of counts."""
-    return row["dataset"], row["source"]
 
 
 @dataclass(slots=True, kw_only=True)

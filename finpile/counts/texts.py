@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 
 from finpile.clean.stage.clean import BEFORE_FILTERS
-from finpile.counts.stages import Counts, StageCounts, label_of
+from finpile.counts.stages import Counts, StageCounts
 from finpile.documents.digest import multiset_digest
-from finpile.documents.document import Label
+from finpile.documents.document import Label, label_of
 from finpile.documents.ledger import Spans
 from finpile.output.takedowns import TAKEDOWN
 from finpile.plugins import stages

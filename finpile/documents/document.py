@@ -89,6 +89,11 @@ PUBLISHED_SCHEMA = without(DOCUMENT_SCHEMA.append(pa.field("split", pa.string(),
 SUB_SOURCE = pa.field("sub_source", pa.string())
 
 
+def label_of(row: Mapping[str, Any]) -> Label:
+    """The label in a row of documents, of files or of counts."""
+    return row["dataset"], row["source"]
+
+
 def document_id(source: str, locator: str) -> str:
     """The id of a document, 32 hex digits: BLAKE2b-128 of `source \\0 locator`."""
     return hashlib.blake2b(f"{source}\0{locator}".encode(), digest_size=DIGEST_BYTES).hexdigest()

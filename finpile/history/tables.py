@@ -17,7 +17,7 @@ from finpile.clean.stage.normalise import normalise
 from finpile.clean.stage.parts import divided
 from finpile.clean.text_tables import with_tables
 from finpile.config import SourceConfig, from_dict
-from finpile.documents.document import HTML, RawDocument
+from finpile.documents.document import HTML, RawDocument, label_of
 from finpile.errors import FinpileError, InputError
 from finpile.output.layout import Layout
 from finpile.output.manifest import load_manifest
@@ -66,7 +66,7 @@ def _pages(
 ) -> Iterator[tuple[RawDocument, bool]]:
     """The records of that locator in the input files of the document's source, and whether texts there have tables."""
     config = from_dict(manifest["config"])
-    row = (document["dataset"], document["source"])
+    row = label_of(document)
     for source in config.sources:
         if row in {(source.dataset, name) for name in source.rows}:
             has_text_tables = FORMATS.get(source.format).has_text_tables

@@ -40,7 +40,7 @@ from urllib.parse import quote, unquote
 import pyarrow as pa
 
 from finpile import storage
-from finpile.documents.document import DOCUMENT_FOLDERS
+from finpile.documents.document import DOCUMENT_FOLDERS, Label, label_of
 from finpile.documents.ledger import LEDGER_FOLDERS
 from finpile.output.work_folder import WorkFolder
 from finpile.plugins import stages
@@ -290,10 +290,10 @@ def split_of(path: str) -> str:
     return path.rsplit("/", 1)[-1].split("-", 1)[0]
 
 
-def row_of(path: str) -> tuple[str, str]:
+def row_of(path: str) -> Label:
     """(dataset, source) of the path of a documents shard."""
     named = values_in_path(path)
-    return named["dataset"], named["source"]
+    return label_of(named)
 
 
 def read_published(root: str, path: str, columns: Sequence[str] | None = None) -> pa.Table:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from finpile.clean.html.table_shares import COUNTS
+from finpile.documents.document import Label, label_of
 from finpile.report.figures import count, name, percent
 from finpile.report.statistics import FactStatistics
 from finpile.report.table import Field, Table, table_of
@@ -17,16 +18,16 @@ def fact_statistics(
 ) -> tuple[FactStatistics, ...]:
     """From the counts of the stages `clean` and `split` by source; only sources whose documents have figures, and of
     which `clean` counts them."""
-    sums: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0, 0])
-    tables: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    sums: dict[Label, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
+    tables: dict[Label, Counter[str]] = defaultdict(Counter)
     for place, rows in ((0, cleaned), (2, published)):
         for row in rows:
-            if row.get("facts") and (place == 0 or (row["dataset"], row["source"]) in sums):
-                total = sums[row["dataset"], row["source"]]
+            if row.get("facts") and (place == 0 or label_of(row) in sums):
+                total = sums[label_of(row)]
                 total[place] += row["facts"]
                 total[place + 1] += row["facts_found"]
             if place == 0:
-                tables[row["dataset"], row["source"]].update({name: row.get(name, 0) for name in COUNTS})
+                tables[label_of(row)].update({name: row.get(name, 0) for name in COUNTS})
     return tuple(
         FactStatistics(
             dataset=dataset,

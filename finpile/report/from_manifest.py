@@ -8,8 +8,8 @@ from typing import Any
 
 from finpile import storage
 from finpile.config import NearConfig
-from finpile.counts.stages import label_of
 from finpile.dedup import s_curve
+from finpile.documents.document import label_of
 from finpile.documents.split import HELDOUT, TRAIN
 from finpile.errors import ConfigError
 from finpile.output import stage_record

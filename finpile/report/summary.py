@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from finpile.counts.stages import StageCounts, label_of
+from finpile.counts.stages import StageCounts
+from finpile.documents.document import Label, label_of
 from finpile.documents.split import TRAIN
 from finpile.output.manifest import counts_by_stage
 from finpile.plugins.stages import dedup_stages, find, names
@@ -30,10 +31,10 @@ def source_rows(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
         "clean": "cleaned_out",
         **{name: name for name in dedup_stages() if name in stages or not find(name).is_optional},
     }
-    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    rows: dict[Label, dict[str, Any]] = {}
     for ingested in stages["ingest"]["sources"]:
         unreadable = sum(ingested["removed"].values())
-        rows[(ingested["dataset"], ingested["source"])] = {
+        rows[label_of(ingested)] = {
             "dataset": ingested["dataset"],
             "source": ingested["source"],
             "read": ingested["documents"] + unreadable,
@@ -45,7 +46,7 @@ def source_rows(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
             "reasons": Counter(),
         }
     for cleaned in stages.get("clean", {}).get("sources", ()):
-        row = rows[(cleaned["dataset"], cleaned["source"])]
+        row = rows[label_of(cleaned)]
         row.update({name: cleaned.get(name, 0) for name in ("undated", "unreadable_dates")})
         row["read"] += cleaned.get("parts_more", 0)
     for part in stages["split"]["documents"]:
@@ -62,7 +63,7 @@ def source_rows(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
                 row[columns[stage]] += counts.num_removed
     for part in stages.get("tokens", {}).get("statistics", ()):
         counted = (group["num_tokens"] for group in part["groups"] if group["split"] == TRAIN)
-        rows[(part["dataset"], part["source"])]["tokens"] += sum(counted)
+        rows[label_of(part)]["tokens"] += sum(counted)
     return [rows[key] for key in sorted(rows)]
 
 

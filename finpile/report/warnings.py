@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from finpile.documents.document import Label, label_of
 from finpile.output.manifest import counts_by_stage
 from finpile.plugins.filter import FILTERS
 from finpile.report.dates import date_statistics, date_warnings
@@ -33,12 +34,11 @@ def build_warnings(manifest: Mapping[str, Any]) -> list[str]:
 def _lost_to_one_reason(manifest: Mapping[str, Any], counts: Mapping[str, Any]) -> Iterator[str]:
     """Warns of reasons, and of filters with several reasons, that remove more of a source than its `max_removed`."""
     texts = {
-        (row["dataset"], row["source"]): row["text_bytes"] + row["removed_bytes"]
-        for row in counts.get("clean", {}).get("sources", ())
+        label_of(row): row["text_bytes"] + row["removed_bytes"] for row in counts.get("clean", {}).get("sources", ())
     }
     cut = _cut_bytes(counts)
     for row in source_rows(manifest):
-        key = (row["dataset"], row["source"])
+        key = label_of(row)
         most, filters = _settings_of(manifest, *key)
         groups: list[tuple[str, tuple[str, ...]]] = [
             (reason, (reason,)) for reason in sorted({*row["reasons"], *cut.get(key, {})})
@@ -59,16 +59,16 @@ def _lost_to_one_reason(manifest: Mapping[str, Any], counts: Mapping[str, Any]) 
                 yield f"{row['source']} lost {num_bytes} of {texts[key]} bytes of text to {name}, in parts of documents"
 
 
-def _cut_bytes(counts: Mapping[str, Any]) -> dict[tuple[str, str], dict[str, int]]:
+def _cut_bytes(counts: Mapping[str, Any]) -> dict[Label, dict[str, int]]:
     """Bytes that stages cut out of documents, by source and reason.
 
     A reason removes either documents or parts of them.
     """
-    found: dict[tuple[str, str], dict[str, int]] = {}
+    found: dict[Label, dict[str, int]] = {}
     for part in counts.get("split", {}).get("ledger", ()):
         for removed in part["removed"]:
             if removed.get("num_spans", 0):
-                by_reason = found.setdefault((removed["dataset"], removed["source"]), {})
+                by_reason = found.setdefault(label_of(removed), {})
                 by_reason[removed["reason"]] = by_reason.get(removed["reason"], 0) + removed["num_bytes"]
     return found
 

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from finpile.counts.dates import DateCounts
 from finpile.counts.published import counts_of_documents
-from finpile.counts.stages import StageCounts, label_of
-from finpile.documents.document import Label
+from finpile.counts.stages import StageCounts
+from finpile.documents.document import Label, label_of
 from finpile.documents.ledger import count_removed
 from finpile.filings.facts import fact_counts
 from finpile.output.layout import facts_part, row_of

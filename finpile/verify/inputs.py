@@ -9,8 +9,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from finpile.clean.stage.parts import divided
-from finpile.counts.stages import label_of
-from finpile.documents.document import Label
+from finpile.documents.document import Label, label_of
 from finpile.documents.sums import add_counts
 from finpile.output.manifest import CERTIFICATE, SNAPSHOT
 from finpile.sources.readers.accounting import SUMS

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile.counts.stages import label_of
 from finpile.counts.texts import TextCounts
-from finpile.documents.document import Label, document_id, text_views
+from finpile.documents.document import Label, document_id, label_of, text_views
 from finpile.documents.split import HELDOUT, assign_split
 from finpile.output.layout import split_of
 from finpile.output.snapshots import read_copies, with_copies

@@ -22,7 +22,7 @@ from typing import Any
 import pyarrow as pa
 
 from finpile import storage
-from finpile.counts.stages import label_of
+from finpile.documents.document import label_of
 from finpile.output.layout import COMPLIANCE, Layout
 from finpile.output.lock import hold_to_write
 from finpile.output.manifest import counts_by_stage

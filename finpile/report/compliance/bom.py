@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
-from finpile.documents.document import Label
+from finpile.documents.document import Label, label_of
 from finpile.output.layout import row_of
 from finpile.report.compliance.facts import PaperFacts
 
@@ -103,7 +103,7 @@ def _sources(facts: PaperFacts) -> Iterator[dict[str, Any]]:
     for label, digest in facts.digests.items():
         dataset, source = label
         ref = f"source:{quote(dataset, safe='')}/{quote(source, safe='')}"
-        found = [file for file in facts.card.documents if (file["dataset"], file["source"]) == label]
+        found = [file for file in facts.card.documents if label_of(file) == label]
         kind = facts.kinds[label]
         statement = facts.stated.sources.get(f"{dataset}/{source}")
         yield {

@@ -10,9 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from finpile.config.rows import rows_of
-from finpile.counts.stages import label_of
 from finpile.documents.digest import add, from_hex, to_hex
-from finpile.documents.document import Label
+from finpile.documents.document import Label, label_of
 from finpile.output.layout import Layout
 from finpile.output.manifest import counts_by_stage
 from finpile.output.snapshots import BUILD, numbers, read_snapshot

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from finpile.documents.document import Label, label_of
 from finpile.report.compliance.facts import PaperFacts
 from finpile.report.compliance.paper import Paper, Section, counted
 from finpile.report.figures import count, name
@@ -35,9 +36,9 @@ def licenses_paper(facts: PaperFacts) -> Paper:
 
 def _without(facts: PaperFacts) -> tuple[LicenseStatistics, ...]:
     """The rows of a corpus of which no document has a licence."""
-    sums: dict[tuple[str, str], list[int]] = {}
+    sums: dict[Label, list[int]] = {}
     for file in facts.card.documents:
-        total = sums.setdefault((file["dataset"], file["source"]), [0, 0])
+        total = sums.setdefault(label_of(file), [0, 0])
         total[0] += file["documents"]
         total[1] += file["text_bytes"]
     return tuple(

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
+from finpile.documents.document import label_of
 from finpile.report.compliance.facts import PaperFacts
 
 _STATEMENT = "https://in-toto.io/Statement/v1"
@@ -75,9 +76,9 @@ def _code(facts: PaperFacts) -> Iterator[dict[str, Any]]:
 
 def _inputs(facts: PaperFacts) -> Iterator[dict[str, Any]]:
     """The inputs of each source, by their documents before anything was removed."""
-    cleaned = {(row["dataset"], row["source"]): row for row in facts.counts["clean"]["sources"]}
+    cleaned = {label_of(row): row for row in facts.counts["clean"]["sources"]}
     for row in facts.counts["ingest"]["sources"]:
-        label = (row["dataset"], row["source"])
+        label = label_of(row)
         found = cleaned.get(label, {})
         digest = found.get("digest_before_filters", found.get("digest"))
         yield {

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from finpile.counts.stages import label_of
+from finpile.documents.document import label_of
 from finpile.errors import InputError
 from finpile.output.manifest import SNAPSHOT, counts_by_stage
 from finpile.output.snapshots import number_of, read_snapshot

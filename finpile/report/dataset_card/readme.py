@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from finpile.documents.document import DOCUMENT_FOLDERS
+from finpile.documents.document import DOCUMENT_FOLDERS, Label, label_of
 from finpile.documents.ledger import LEDGER_FOLDERS
 from finpile.documents.split import HELDOUT, TRAIN
 from finpile.plugins import stages
@@ -120,14 +120,11 @@ def _body(facts: CardFacts) -> Iterator[str]:
 
 
 def _sources(facts: CardFacts) -> Table:
-    text_bytes: dict[tuple[str, str], int] = {}
+    text_bytes: dict[Label, int] = {}
     for file in facts.documents:
-        row = (file["dataset"], file["source"])
+        row = label_of(file)
         text_bytes[row] = text_bytes.get(row, 0) + file["text_bytes"]
-    lines = [
-        _line(f"{row['dataset']}: {row['source']}", row, text_bytes.get((row["dataset"], row["source"]), 0))
-        for row in facts.rows
-    ]
+    lines = [_line(f"{row['dataset']}: {row['source']}", row, text_bytes.get(label_of(row), 0)) for row in facts.rows]
     totals = {"train": facts.total("train"), "held_out": facts.total("held_out")}
     total = _line("Total", totals, facts.text_bytes)
     after = facts.config["heldout"]["after"]

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from finpile import storage
 from finpile.config import CorpusConfig, SourceConfig, to_dict
+from finpile.documents.document import label_of
 from finpile.documents.ledger import Removal, count_reasons, ledger_table
 from finpile.documents.sums import add_counts
 from finpile.errors import RunError
@@ -239,13 +240,9 @@ def _counts(outcomes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def _check_read(outcomes: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]) -> None:
     """Raises: RunError if no document of a source could be read; a row that records choose may be empty."""
     split = {(outcome["dataset"], outcome["entry"]) for outcome in outcomes if outcome["row"] is not None}
-    has_rows = {
-        (outcome["dataset"], outcome["source"])
-        for outcome in outcomes
-        if (outcome["dataset"], outcome["entry"]) in split
-    }
+    has_rows = {label_of(outcome) for outcome in outcomes if (outcome["dataset"], outcome["entry"]) in split}
     for row in rows:
-        if row["documents"] == 0 and (row["dataset"], row["source"]) not in has_rows:
+        if row["documents"] == 0 and label_of(row) not in has_rows:
             reasons = ", ".join(f"{reason} {count}" for reason, count in row["removed"].items()) or "no records"
             raise RunError(
                 f"source {row['source']!r} ({row['dataset']}): not one document could be read from {row['files']} "

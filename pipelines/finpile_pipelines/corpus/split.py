@@ -20,7 +20,15 @@ from finpile.counts.published import count_documents, count_ledger, files_of
 from finpile.dedup import exact
 from finpile.dedup.cuts import cut_rows
 from finpile.dedup.ledger_rows import removal_rows, span_rows
-from finpile.documents.document import CLEAN_SCHEMA, PUBLISHED_SCHEMA, SUB_SOURCE, digest_bits, with_column
+from finpile.documents.document import (
+    CLEAN_SCHEMA,
+    PUBLISHED_SCHEMA,
+    SUB_SOURCE,
+    Label,
+    digest_bits,
+    label_of,
+    with_column,
+)
 from finpile.documents.labels import document_labels
 from finpile.documents.ledger import LEDGER_SCHEMA, PUBLISHED_LEDGER_SCHEMA
 from finpile.documents.split import HELDOUT, TRAIN, assign_split
@@ -84,7 +92,7 @@ class Parts:
 
 
 def plan_parts(
-    document_bytes: Mapping[tuple[str, str], int],
+    document_bytes: Mapping[Label, int],
     ledger_bytes: Mapping[str, int],
     part_bytes: int,
     splits: Sequence[str],
@@ -139,7 +147,7 @@ STAGE = Stage(name="split", settings=settings, run=run, releases_lock=True)
 
 def _plan(context: Context) -> Parts:
     cleaned = context.counts("clean")["sources"]
-    document_bytes = {(row["dataset"], row["source"]): row["text_bytes"] for row in cleaned}
+    document_bytes = {label_of(row): row["text_bytes"] for row in cleaned}
     ledger_bytes = ledger_sizes(context, sum(document_bytes.values()))
     return plan_parts(document_bytes, ledger_bytes, context.sizes.part_bytes, splits_of(context.config))
 

@@ -20,8 +20,9 @@ from typing import Any
 import pyarrow as pa
 
 from finpile.config import CorpusConfig, to_dict
-from finpile.counts.stages import StageCounts, label_of
+from finpile.counts.stages import StageCounts
 from finpile.documents.digest import from_hex
+from finpile.documents.document import label_of
 from finpile.documents.sums import add_counts
 from finpile.errors import ConfigError, InputError
 from finpile.output.stage_record import StageRecord

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from finpile.dedup import exact
-from finpile.documents.document import Label
+from finpile.documents.document import Label, label_of
 from finpile.documents.segments import BUCKET_BITS, Int64s, segments_of
 from finpile_pipelines.unigram.texts import Domain
 
@@ -75,7 +75,7 @@ def edges_to_json(labelled: tuple[Label, Int64s], domains: Mapping[Label, Domain
 
 def edges_from_json(outcomes: Iterable[Mapping[str, Any]]) -> Edges:
     """The edges of all domains, from the outcomes of the first pass."""
-    return {(row["dataset"], row["source"]): np.array(row["edges"], np.int64) for row in outcomes}
+    return {label_of(row): np.array(row["edges"], np.int64) for row in outcomes}
 
 
 def split_to_chunks(texts: pa.ChunkedArray, edges: Int64s, share: float = 1.0) -> tuple[pa.Table, Int64s]:

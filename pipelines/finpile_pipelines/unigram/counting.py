@@ -14,7 +14,7 @@ import pyarrow as pa
 from finpile_tokenizer import PretokenCounts, count_pretokens
 
 from finpile import storage
-from finpile.documents.document import Label
+from finpile.documents.document import Label, label_of
 from finpile.output.work_folder import WorkFile, WorkFolder
 from finpile_pipelines import graph
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, split_by_partition
@@ -62,7 +62,7 @@ class Chunk:
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> Self:
         """The inverse of `to_json`."""
-        label = (row["dataset"], row["source"])
+        label = label_of(row)
         return cls(row["chunk"], label, row["bytes"], row["pretokens"], row["distinct_pretokens"])
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from finpile import storage
 from finpile.config import TokenizerConfig, to_dict
 from finpile.documents.digest import add, from_hex, to_hex
-from finpile.documents.document import Label
+from finpile.documents.document import Label, label_of
 from finpile.errors import IntegrityError
 from finpile.output.layout import Layout
 from finpile.output.stage_record import files_of, fingerprint
@@ -49,7 +49,7 @@ class DomainModels:
         """Those of a build with these files of training documents, kept in `folder`; `whole` is the other build."""
         digests: dict[Label, int] = {}
         for file in files:
-            label = (file["dataset"], file["source"])
+            label = label_of(file)
             digests[label] = add(digests.get(label, 0), from_hex(file["digest"]))
         settings = [__version__, to_dict(config), texts.share]
         keys = {label: fingerprint(_FOLDER, settings, label, to_hex(digest)) for label, digest in digests.items()}

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from finpile import storage
-from finpile.documents.document import Label
+from finpile.documents.document import Label, label_of
 from finpile.errors import InputError
 from finpile.output.work_folder import WorkFolder
 from finpile.tokens.tokenizer_files import load_tokenizer
@@ -50,7 +50,7 @@ def evaluate(engine: Engine, files: Sequence[TextFile], tokenizer_url: str, fold
     engine.run("tokenizer: held out", construct)
     by_label: defaultdict[Label, list[dict[str, Any]]] = defaultdict(list)
     for row in storage.read_json(file):
-        by_label[row["dataset"], row["source"]].append(row)
+        by_label[label_of(row)].append(row)
     file.remove()
     domains = {label: rows for label, rows in sorted(by_label.items()) if sum(row["bytes"] for row in rows)}
     if not domains:

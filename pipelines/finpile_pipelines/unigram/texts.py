@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import storage
-from finpile.documents.document import Label
+from finpile.documents.document import Label, label_of
 from finpile.documents.segments import share_of
 from finpile.documents.split import TRAIN
 from finpile.errors import InputError
@@ -187,7 +187,7 @@ def measure_texts(run: TrainingRun, files: Sequence[TextFile]) -> tuple[Training
         raise InputError(min(broken))
     domain_bytes: Counter[Label] = Counter()
     for row in rows:
-        domain_bytes[row["dataset"], row["source"]] += row["bytes"]
+        domain_bytes[label_of(row)] += row["bytes"]
     if not +domain_bytes:
         raise InputError(f"the {len(files)} files named hold no text to train on: name files with text")
     sizes: Counter[str] = Counter()

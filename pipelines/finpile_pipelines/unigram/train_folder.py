@@ -17,7 +17,7 @@ from typing import Any
 
 from finpile import storage
 from finpile.config import TokenizerConfig, to_dict
-from finpile.documents.document import Label
+from finpile.documents.document import Label, label_of
 from finpile.documents.split import HELDOUT
 from finpile.errors import ConfigError, InputError, IntegrityError
 from finpile.output import stage_record
@@ -133,7 +133,7 @@ def _found_in(rows: Outcomes) -> dict[str, Any]:
     num_bytes: Counter[Label] = Counter()
     by_file: Counter[str] = Counter()
     for row in rows:
-        label = (row["dataset"], row["source"])
+        label = label_of(row)
         by_file[row["file"]] += row["bytes"]
         if any(label):
             num_documents[label] += row["documents"]
