@@ -78,7 +78,8 @@ def test_train_writes_a_tokenizer_and_reports_every_domain(run: Run, docs: Path,
     assert sorted(path.name for path in out.iterdir()) == [".work", *OUTPUTS]
     assert sorted(files_below(out / ".work")) == ["training/stage.json", "training/started.json"]
     lines = found.out.splitlines()
-    assert [line.split()[0] for line in lines[1:5]] == ["measure", "count", "train", "merge"]
+    steps = [line for line in lines if not line.startswith(" ")]  # without those of a step that takes a while
+    assert [line.split()[0] for line in steps[1:5]] == ["measure", "count", "train", "merge"]
     rows = [line.split() for line in lines if line.startswith(("FinPile", "docs", "all"))]
     assert [row[:4] for row in rows] == [
         ["FinPile", "News", "100", "2"],
