@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import shutil
@@ -20,6 +19,7 @@ import yaml
 
 from finpile.output.layout import CARD_FILES
 from tests.support.forks import Forks
+from tests.support.json_lines import json_lines
 
 ROOT = Path(__file__).resolve().parents[2]
 PUBLISHED = ("inputs", "documents", "removed", "delta", "tokenizer", "tokens", "reports")
@@ -97,7 +97,7 @@ def write_corpus(records: list[Record]) -> Callable[..., Path]:
     def write(folder: Path, files: Mapping[str, bytes] | None = None, **changes: Any) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         halves = {"News.jsonl": records[::2], "Web.jsonl": records[1::2]}
-        lines = {name: "".join(json.dumps(row) + "\n" for row in rows).encode() for name, rows in halves.items()}
+        lines = {name: json_lines(rows) for name, rows in halves.items()}
         for name, data in (lines if files is None else files).items():
             (folder / name).write_bytes(data)
         path = folder / "corpus.yaml"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import date
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from finpile_pipelines.snapshots.append import append
 
 from finpile.as_of import Cut
 from finpile.config import load_config
+from tests.support.json_lines import json_lines
 from tests.support.made_days import CORPUS, Record, documents_of, failed, ledger_of, make_days
 
 _CONFIG = {
@@ -26,8 +26,8 @@ _CONFIG = {
 
 def write_batch(folder: Path, name: str, documents: list[tuple[str, Record]]) -> None:
     for source in sorted({source for source, _ in documents}):
-        lines = [json.dumps(record) + "\n" for where, record in documents if where == source]
-        (folder / f"{source}-{name}.jsonl").write_text("".join(lines))
+        lines = json_lines(record for where, record in documents if where == source)
+        (folder / f"{source}-{name}.jsonl").write_bytes(lines)
 
 
 def test_a_cut_of_a_snapshot_is_that_of_a_build_of_all_files(tmp_path: Path) -> None:

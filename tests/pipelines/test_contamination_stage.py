@@ -18,6 +18,7 @@ from finpile.config import ContaminationConfig, CorpusConfig, DedupConfig, EvalS
 from finpile.errors import InputError
 from finpile.plugins.stages import required
 from finpile.verify import verify
+from tests.support.json_lines import json_lines
 from tests.support.trees import rows_below
 from tests.support.work_folders import files_of_stage
 
@@ -53,19 +54,15 @@ CLEAN = [prose(20 + number) for number in range(12)]
 GONE = {WHOLE, HELD_OUT, COPIED}
 
 
-def lines(records: list[Any]) -> bytes:
-    return "".join(json.dumps(one) + "\n" for one in records).encode()
-
-
 def corpus_files(*more: Record) -> dict[str, bytes]:
     news = [record(WHOLE), record(SENTENCE), record(COPIED, "2019-05-05"), *map(record, CLEAN[:6]), *more[::2]]
     web = [record(HELD_OUT, "2023-01-01"), record(COPIED), *map(record, CLEAN[6:]), *more[1::2]]
     quiz = [{"uid": name, "passage": passage} for name, passage in ITEMS.items()]
     short = json.dumps([{"question": "Did oil rise?"}, {"question": "And gold?"}]).encode()
     return {
-        "News.jsonl": lines(news),
-        "Web.jsonl": lines(web),
-        "quiz.jsonl": lines(quiz),
+        "News.jsonl": json_lines(news),
+        "Web.jsonl": json_lines(web),
+        "quiz.jsonl": json_lines(quiz),
         "short.json": short,
     }
 
@@ -193,7 +190,7 @@ def test_changed_set_or_setting_runs_from_decontamination_on(write: WriteCorpus,
     late = list(required()[required().index("contamination") : required().index("split") + 1])
     config = write()
     assert ran(config) == list(required()[: required().index("split") + 1])
-    (tmp_path / "quiz.jsonl").write_bytes(lines([{"uid": "q2", "passage": ITEMS["q2"]}]))
+    (tmp_path / "quiz.jsonl").write_bytes(json_lines([{"uid": "q2", "passage": ITEMS["q2"]}]))
     assert ran(config) == late
     assert texts(out) == {HELD_OUT}
     text = config.read_text()

@@ -16,6 +16,7 @@ from finpile_pipelines.runner.engine import Engine
 from finpile.config import load_config
 from finpile.errors import ConfigError
 from finpile.verify import verify
+from tests.support.json_lines import json_lines
 
 TEXTS = {
     "https://news.example/1": "The bank said that profit rose in the third quarter, as ir@bank.example said.",
@@ -32,8 +33,7 @@ def corpus(tmp_path: Path) -> Path:
     (tmp_path / "lists" / "adult").mkdir(parents=True)
     (tmp_path / "lists" / "adult" / "domains").write_text("bad.example\n")
     (tmp_path / "lid.ftz").write_bytes((Path(found.origin).parent / "resources" / "lid.176.ftz").read_bytes())
-    lines = [json.dumps({"text": text, "url": url}) + "\n" for url, text in TEXTS.items()]
-    (tmp_path / "news.jsonl").write_text("".join(lines))
+    (tmp_path / "news.jsonl").write_bytes(json_lines({"text": text, "url": url} for url, text in TEXTS.items()))
     filters = [
         {"url_list": {"lists": "lists/adult"}},
         {"fasttext": {"model": "lid.ftz", "label": "en", "min_score": 0.5}},

@@ -38,6 +38,7 @@ from finpile.tokens.tokenizer_files import load_tokenizer
 from finpile.verify import verify
 from finpile.verify.output import Output
 from finpile.verify.tokens import checks
+from tests.support.json_lines import json_lines
 
 ROOT = Path(__file__).resolve().parents[2]
 LENGTH = 32
@@ -62,8 +63,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
         texts += [*texts[:20], *texts[:7]]
         dates = ["2021-03-04" if index % 9 == 5 and name != "Web" else "2020-01-02" for index in range(60)]
         days = dict(zip(texts, dates, strict=False))
-        lines = [json.dumps({"text": text, "date": days[text]}) + "\n" for text in texts]
-        (folder / f"{name}.jsonl").write_text("".join(lines))
+        (folder / f"{name}.jsonl").write_bytes(json_lines({"text": text, "date": days[text]} for text in texts))
     sources = [
         {"name": name, "dataset": dataset, "format": "jsonl", "paths": f"{name}.jsonl", "fields": {"timestamp": "date"}}
         for dataset, name in ROWS

@@ -5,7 +5,6 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
-import json
 import random
 from collections.abc import Callable
 from functools import cache
@@ -26,6 +25,7 @@ from finpile.documents.document import RawDocument
 from finpile.sources.readers.finding import list_inputs
 from finpile.sources.readers.reading import read_file
 from tests.support.archives import tar_of, zip_of
+from tests.support.json_lines import json_lines
 
 NUM_DOCUMENTS = 10_000
 _WORDS = ("shares", "bond", "yield", "oil", "gold", "rate", "bank", "court", "trade", "profit", "loss", "wheat", "port")
@@ -66,7 +66,7 @@ def test_a_source_that_is_read_whole_has_its_own_counts(sample_config: Path) -> 
 
 
 def lines() -> bytes:
-    return b"".join(json.dumps({"text": text}).encode() + b"\n" for text in texts())
+    return json_lines({"text": text} for text in texts())
 
 
 def members() -> dict[str, bytes]:
@@ -143,7 +143,7 @@ def test_cleaning_takes_from_the_text_of_pages_and_of_filters(tmp_path: Path) ->
     (tmp_path / "a.html").write_text(page.format("p { color: red }\n" * 400))
     html = sample_of(source("text", clean=CleanConfig(html="always")), str(tmp_path))
     assert html.clean_per_text is None or html.clean_per_text < 0.05
-    (tmp_path / "b.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts(50)))
+    (tmp_path / "b.jsonl").write_bytes(json_lines({"text": text} for text in texts(50)))
     plain = sample_of(source("jsonl", "b.jsonl"), str(tmp_path))
     assert plain.clean_per_text is None, "the rate of the format is taken"
 

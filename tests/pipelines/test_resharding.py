@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -16,21 +15,18 @@ from finpile_pipelines.runner.engine import Engine
 
 from finpile.config import load_config
 from finpile.verify import verify
+from tests.support.json_lines import json_lines
 from tests.support.trees import rows_below
 
 Record = dict[str, Any]
 
 
-def as_lines(rows: list[Record]) -> bytes:
-    return "".join(json.dumps(row) + "\n" for row in rows).encode()
-
-
 def in_one_file(rows: list[Record]) -> dict[str, bytes]:
-    return {"News.jsonl": as_lines(rows)}
+    return {"News.jsonl": json_lines(rows)}
 
 
 def in_three_files(rows: list[Record]) -> dict[str, bytes]:
-    return {f"News-{index}.jsonl": as_lines(rows[index::3]) for index in range(3)}
+    return {f"News-{index}.jsonl": json_lines(rows[index::3]) for index in range(3)}
 
 
 def in_another_order(rows: list[Record]) -> dict[str, bytes]:
@@ -39,7 +35,7 @@ def in_another_order(rows: list[Record]) -> dict[str, bytes]:
 
 def compressed(rows: list[Record]) -> dict[str, bytes]:
     """Two formats of compression, one of them in two frames, and names that sort otherwise than the contents."""
-    first, second, third = as_lines(rows[24:]), as_lines(rows[:10]), as_lines(rows[10:24])
+    first, second, third = json_lines(rows[24:]), json_lines(rows[:10]), json_lines(rows[10:24])
     frames = zstandard.compress(first[:777]) + zstandard.compress(first[777:])
     return {"News-0.jsonl.zst": frames, "News-1.jsonl.gz": gzip.compress(second), "News-2.jsonl": third}
 
@@ -52,7 +48,7 @@ def build_of(files: dict[str, bytes], web: bytes, folder: Path, write_corpus: Ca
 
 @pytest.fixture(scope="module")
 def web(records: list[Record]) -> bytes:
-    return as_lines(records[1::2])
+    return json_lines(records[1::2])
 
 
 @pytest.fixture(scope="module")

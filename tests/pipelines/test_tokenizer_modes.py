@@ -44,6 +44,7 @@ from finpile.documents.segments import segments_of
 from finpile.output.work_folder import WorkFolder
 from finpile.report.documents import iter_texts
 from finpile.verify import verify
+from tests.support.json_lines import json_lines
 from tests.support.trees import assert_same
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,8 +68,7 @@ def documents() -> list[Record]:
 def write_files(folder: Path, documents: list[Record], num_files: int = 1) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     for index in range(num_files):
-        lines = (json.dumps(row) + "\n" for row in documents[index::num_files])
-        (folder / f"{index}.jsonl").write_text("".join(lines))
+        (folder / f"{index}.jsonl").write_bytes(json_lines(documents[index::num_files]))
     return folder
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Mapping
 from datetime import date
@@ -14,6 +13,7 @@ import pyarrow as pa
 from finpile.output.layout import Layout
 from finpile.output.snapshots import load_snapshot, published_files, read_copies, with_copies
 from finpile.verify import verify
+from tests.support.json_lines import json_lines
 
 WORDS = [
     "shares",
@@ -97,8 +97,8 @@ def make_days(seed: int, num_days: int) -> list[list[tuple[str, Record]]]:
 def write_batch(folder: Path, name: str, documents: list[tuple[str, Record]]) -> None:
     """The documents of a batch, as one file for each source, with a malformed line."""
     for source in sorted({source for source, _ in documents}):
-        lines = [json.dumps(record) + "\n" for where, record in documents if where == source] + ['{"text":\n']
-        (folder / f"{source}-{name}.jsonl").write_text("".join(lines))
+        lines = json_lines(record for where, record in documents if where == source)
+        (folder / f"{source}-{name}.jsonl").write_bytes(lines + b'{"text":\n')
 
 
 def documents_of(out: Path | str, number: int | None = None) -> pa.Table:

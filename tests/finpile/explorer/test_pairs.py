@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from itertools import combinations
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from finpile.explorer import write_explorer
 from finpile.explorer.corpus import Corpus
 from finpile.explorer.pairs import BELOW, close_pairs
 from tests.conftest import Share
+from tests.support.json_lines import json_lines
 
 WORDS = ("oil", "gas", "gold", "rose", "fell", "sharply", "monday", "traders", "supply", "north", "demand", "east")
 
@@ -36,7 +36,7 @@ def close(share: Share) -> Path:
             for edits in (0, 4, 10, 14, 18):
                 edited = [f"other{at}" if at % 60 < edits and number % 3 else word for at, word in enumerate(words)]
                 records.append({"text": " ".join(edited) + ("" if number % 2 else f" {edits}")})
-        (folder / "a.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+        (folder / "a.jsonl").write_bytes(json_lines(records))
         source = {"name": "A", "dataset": "D", "format": "jsonl", "paths": "a.jsonl"}
         values = {"name": "close", "root": str(folder), "sources": [source], "heldout": {"after": None}}
         build(from_dict(values), str(folder / "out"), Engine(num_workers=1), until="split")

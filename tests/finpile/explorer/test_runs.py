@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -10,13 +9,14 @@ from finpile_trainer.training.losses import read_log
 
 from finpile.errors import InputError
 from finpile.explorer.runs import read_runs
+from tests.support.json_lines import json_lines
 
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
     steps = [{"step": step, "tokens": 8 * step, "loss": 9.0 - step} for step in range(1, 4)]
     path = tmp_path / "losses.jsonl"
-    path.write_text("".join(json.dumps({**row, "learning_rate": 0.1, "gradient_norm": 1.0}) + "\n" for row in steps))
+    path.write_bytes(json_lines({**row, "learning_rate": 0.1, "gradient_norm": 1.0} for row in steps))
     return path
 
 

@@ -21,6 +21,7 @@ from finpile.config import SourceConfig
 from finpile.documents.document import DocumentBuilder, RawDocument, document_id
 from finpile.documents.ledger import Removal
 from tests.support.archives import tar_of
+from tests.support.json_lines import json_lines
 from tests.support.reading import Items, read_folder, read_input, split
 from tests.support.real_data import DATA, find
 
@@ -48,10 +49,6 @@ def read_stored(folder: Path, config: SourceConfig) -> Items:
     return stored(*read_folder(config, folder)[:2])
 
 
-def lines(*records: Any) -> bytes:
-    return b"".join(json.dumps(record).encode() + b"\n" for record in records)
-
-
 # --- jsonl
 
 
@@ -64,7 +61,7 @@ def test_fields_of_a_record_are_mapped_by_the_config() -> None:
         "tags": [1],
     }
     fields = {"text": "body", "timestamp": "when", "title": "head.line", "url": "link"}
-    [document], [] = read_jsonl(lines(record), fields=fields)
+    [document], [] = read_jsonl(json_lines([record]), fields=fields)
     assert document == RawDocument(
         locator="a.jsonl#0",
         text="Oil rose.",
@@ -79,7 +76,7 @@ def test_fields_of_a_record_are_mapped_by_the_config() -> None:
 
 def test_fields_have_their_own_names_by_default() -> None:
     record = {"text": "x", "timestamp": "2022-03-04", "title": "t", "url": "u", "license": "MIT", "id": 1}
-    [document], [] = read_jsonl(lines(record))
+    [document], [] = read_jsonl(json_lines([record]))
     assert (document.timestamp, document.title, document.url, document.license) == (DAY, "t", "u", "MIT")
     assert document.meta == {"id": 1}
 
@@ -87,19 +84,19 @@ def test_fields_have_their_own_names_by_default() -> None:
 def test_a_key_with_a_dot_of_its_own_wins() -> None:
     record = {"a.b": "literal", "a": {"b": "nested", "c": {"d.e": "mixed"}}}
     for key, text in (("a.b", "literal"), ("a.c.d.e", "mixed")):
-        [document], [] = read_jsonl(lines(record), fields={"text": key})
+        [document], [] = read_jsonl(json_lines([record]), fields={"text": key})
         assert document.text == text and text not in json.dumps(document.meta)
 
 
 def test_values_that_fit_no_field_stay_in_meta() -> None:
-    [document], [] = read_jsonl(lines({"text": "x", "title": ["a"], "url": {"b": 1}, "timestamp": None}))
+    [document], [] = read_jsonl(json_lines([{"text": "x", "title": ["a"], "url": {"b": 1}, "timestamp": None}]))
     assert (document.title, document.url, document.timestamp) == (None, None, None)
     assert document.meta == {"title": ["a"], "url": {"b": 1}}
 
 
 @pytest.mark.parametrize("value", [[2020], {"y": 1}, True])
 def test_an_unreadable_timestamp_is_handed_on(value: object) -> None:
-    [document], [] = read_jsonl(lines({"text": "x", "timestamp": value}))
+    [document], [] = read_jsonl(json_lines([{"text": "x", "timestamp": value}]))
     assert (document.timestamp, document.timestamp_origin) == (None, "none")
     assert document.meta == {"unreadable_timestamp": value}
 
@@ -107,20 +104,20 @@ def test_an_unreadable_timestamp_is_handed_on(value: object) -> None:
 @pytest.mark.parametrize("value", ["yesterday", "2/10/2008", "23/10/2008", "2.10.2008", "10" * 200, -5])
 def test_text_and_numbers_that_name_no_moment_yet_are_handed_on_as_written(value: object) -> None:
     """A `date_format`, or the other values of the field, may read them."""
-    [document], [] = read_jsonl(lines({"text": "x", "timestamp": value}))
+    [document], [] = read_jsonl(json_lines([{"text": "x", "timestamp": value}]))
     assert (document.timestamp, document.timestamp_origin, document.meta) == (None, "none", {})
     assert document.raw_timestamp == str(value)
 
 
 def test_a_period_is_its_last_second_and_is_marked_as_a_period() -> None:
-    [document], [] = read_jsonl(lines({"text": "x", "timestamp": 2022}))
+    [document], [] = read_jsonl(json_lines([{"text": "x", "timestamp": 2022}]))
     assert document.timestamp == datetime(2022, 12, 31, 23, 59, 59, tzinfo=UTC)
     assert document.meta == {"timestamp_precision": "year"}
 
 
 @pytest.mark.parametrize("value", ["", None])
 def test_an_absent_timestamp_is_none(value: object) -> None:
-    [document], [] = read_jsonl(lines({"text": "x", "timestamp": value}))
+    [document], [] = read_jsonl(json_lines([{"text": "x", "timestamp": value}]))
     assert document.timestamp is None and "unreadable_timestamp" not in document.meta
 
 
@@ -148,7 +145,7 @@ def test_an_absent_timestamp_is_none(value: object) -> None:
     ],
 )
 def test_a_bad_line_is_a_row_with_its_bytes_and_the_next_line_is_read(line: bytes, reason: str) -> None:
-    [before, after], [row] = read_jsonl(lines({"text": "1"}) + line + b"\n" + lines({"text": "2"}))
+    [before, after], [row] = read_jsonl(json_lines([{"text": "1"}]) + line + b"\n" + json_lines([{"text": "2"}]))
     assert (before.text, after.text) == ("1", "2")
     assert (row.reason, row.stage, row.dataset, row.source) == (reason, "ingest", "FinPile", "News")
     assert row.removed_text == line + b"\n"
@@ -181,7 +178,7 @@ def test_encodings_are_tried_in_order() -> None:
 
 def test_a_line_longer_than_every_buffer_is_read(tmp_path: Path) -> None:
     text = "long " * 500_000
-    (tmp_path / "a.jsonl").write_bytes(lines({"text": text}, {"text": "short"}))
+    (tmp_path / "a.jsonl").write_bytes(json_lines([{"text": text}, {"text": "short"}]))
     documents, [] = read_stored(tmp_path, source("jsonl"))
     assert [document.text for document in documents] == [text, "short"]
 
@@ -192,7 +189,7 @@ def test_a_line_longer_than_every_buffer_is_read(tmp_path: Path) -> None:
     )
 )
 def test_every_record_is_a_document_or_a_row(records: list[dict[str, Any]]) -> None:
-    documents, rows = read_jsonl(lines(*records), fields={"text": "a", "timestamp": "b"})
+    documents, rows = read_jsonl(json_lines(records), fields={"text": "a", "timestamp": "b"})
     assert len(documents) + len(rows) == len(records)
     texts = [record["a"] for record in records if isinstance(record.get("a"), str)]
     assert [document.text for document in documents] == [text for text in texts if text.strip() and writes(text)]
