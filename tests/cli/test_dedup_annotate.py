@@ -20,22 +20,7 @@ from finpile_cli.main import finpile
 from finpile.dedup.in_memory import deduplicate
 from finpile.verify import attributes, verify
 
-WORDS = [
-    "shares",
-    "bond",
-    "oil",
-    "gold",
-    "rate",
-    "bank",
-    "court",
-    "trade",
-    "profit",
-    "loss",
-    "port",
-    "fund",
-    "zürich",
-    "€",
-]
+WORDS = "shares bond oil gold rate bank court trade profit loss port fund zürich €".split()  # noqa: SIM905
 
 
 def made_up() -> list[dict[str, Any]]:

@@ -15,26 +15,7 @@ from finpile.output.snapshots import load_snapshot, published_files, read_copies
 from finpile.verify import verify
 from tests.support.json_lines import json_lines
 
-WORDS = [
-    "shares",
-    "bond",
-    "yield",
-    "oil",
-    "gold",
-    "rate",
-    "bank",
-    "court",
-    "trade",
-    "profit",
-    "loss",
-    "market",
-    "wheat",
-    "port",
-    "ship",
-    "steel",
-    "index",
-    "fund",
-]
+WORDS = "shares bond yield oil gold rate bank court trade profit loss market wheat port ship steel index fund".split()  # noqa: SIM905
 CORPUS: dict[str, Any] = {
     "name": "days",
     "sources": [

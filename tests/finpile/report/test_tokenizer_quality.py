@@ -18,25 +18,7 @@ from finpile.tokens.tokenizers.opening import open_tokenizer
 from finpile.tokens.tokenizers.protocol import Tokenizer
 from tests.support.other_tokenizers import TEXTS, write_bpe, write_normalising_bpe
 
-_WORDS = [
-    "the",
-    "bank",
-    "of",
-    "oil",
-    "and",
-    "the",
-    "price",
-    "of",
-    "gold",
-    "rose",
-    "by",
-    "1987",
-    "points",
-    "in",
-    "the",
-    "third",
-    "quarter",
-]
+_WORDS = "the bank of oil and the price of gold rose by 1987 points in the third quarter".split()  # noqa: SIM905
 #: By dataset and source; the second has white space of several kinds, and a source has no word.
 SOURCES = {
     ("FinPile", "News"): [" ".join(_WORDS[at:] + _WORDS[:at]) for at in range(len(_WORDS))] * 3,
