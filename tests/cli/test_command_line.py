@@ -6,7 +6,7 @@ import gc
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +17,10 @@ from finpile_cli.engine import heavy_imports
 
 from finpile import __version__
 from finpile.errors import ConfigError, FinpileError, InputError, IntegrityError, RunError, WorkerDied
+from tests.support.command import leaves
 
 ROOT = Path(__file__).resolve().parents[2]
 Run = Callable[..., Any]
-
-
-def leaves(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    context = click.Context(group)
-    for name in group.list_commands(context):
-        command = group.get_command(context, name)
-        assert command is not None
-        if isinstance(command, click.Group):
-            yield from leaves(command, (*path, name))
-        else:
-            yield (*path, name), command
 
 
 COMMANDS = dict(leaves(entry.finpile))

@@ -17,6 +17,8 @@ import click
 import pytest
 from finpile_cli.main import _SECTIONS, finpile
 
+from tests.support.command import leaves
+
 ROOT = Path(__file__).resolve().parents[2]
 #: Least similarity of two help texts of one option, in their first clauses.
 _SIMILAR = 0.6
@@ -39,18 +41,7 @@ _ENGINE = {
 }
 
 
-def _leaves(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
-    context = click.Context(group)
-    for name in group.list_commands(context):
-        command = group.get_command(context, name)
-        assert command is not None
-        if isinstance(command, click.Group):
-            yield from _leaves(command, (*path, name))
-        else:
-            yield " ".join((*path, name)), command
-
-
-COMMANDS = dict(_leaves(finpile))
+COMMANDS = {" ".join(path): command for path, command in leaves(finpile)}
 GROUPS = {name.split()[0] for name in COMMANDS if " " in name}
 
 

@@ -36,7 +36,7 @@ from finpile.dedup.plan import REMOVAL_SCHEMA, Answer, Exchange, Groups, Part, P
 from finpile.documents.ledger import LEDGER_SCHEMA
 from finpile.plugins import stages
 from tests.support.made_days import CORPUS, documents_of, failed, ledger_of, make_days, write_batch
-from tests.support.work_folders import work_folder
+from tests.support.work_folders import clean_documents
 
 PACKAGES = Path(__file__).parent / "packages"
 ENABLED = ("exact", "templates", "near", "simhash", "substring", "overlap", "contamination")
@@ -104,18 +104,6 @@ def corpus(tmp_path: Path) -> Corpus:
     return Corpus(tmp_path, load_config(path))
 
 
-def clean_documents(out: Path) -> pa.Table:
-    """The documents of a build before its deduplication, `priority` being the number of their source."""
-    tasks = storage.read_json(work_folder(out, "ingest").file("tasks.json"))
-    entries = {name: task["entry"] for task in tasks for name in task["shards"]}
-    folder, tables = work_folder(out, "clean") / "documents", []
-    for name in folder.names():
-        table = pa.Table.from_batches(list(storage.read_ipc(folder.file(name))))
-        entry = entries[name.removesuffix(".arrow")]
-        tables.append(table.append_column("priority", pa.array([entry] * table.num_rows, pa.int32())))
-    return pa.concat_tables(tables).combine_chunks()
-
-
 def decided(out: Path) -> list[Mapping[str, Any]]:
     """The ledger rows of the dedup stages."""
     return [row for row in ledger_of(out) if row["stage"] in stages.dedup_stages()]
@@ -135,7 +123,11 @@ def test_all_executors_decide_alike(corpus: Corpus) -> None:
     assert rows_of(whole.kept.to_pylist(), _KEPT) == rows_of(kept, _KEPT)
     assert rows_of(whole.removed.to_pylist(), LEDGER_SCHEMA.names) == rows_of(removed, LEDGER_SCHEMA.names)
 
-    batches = [batch.slice(first, 5) for batch in clean_documents(out).to_batches() for first in range(0, 60, 5)]
+    batches = [
+        batch.slice(first, 5)
+        for batch in clean_documents(out).combine_chunks().to_batches()
+        for first in range(0, 60, 5)
+    ]
     found = over_elements(corpus, [batch for batch in batches if batch.num_rows])
     assert rows_of(found["kept"], _KEPT) == rows_of(kept, _KEPT)
     assert rows_of(found["removed"], _LEDGER) == rows_of(removed, _LEDGER)

@@ -18,12 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from finpile import storage
 from finpile.config import HeldoutConfig, NearConfig, OverlapConfig, SubstringConfig, TemplatesConfig, load_config
 from finpile.dedup import deduplicate
 from finpile.documents.ledger import LEDGER_SCHEMA, restore
 from finpile.errors import ConfigError, InputError
-from tests.support.work_folders import work_folder
+from tests.support.work_folders import clean_documents
 
 _STAGES = ("exact", "near", "substring")
 _LEDGER = [name for name in LEDGER_SCHEMA.names if name not in ("dataset", "source", "locator")]
@@ -33,18 +32,6 @@ _WORDS = ("shares", "bond", "yield", "oil", "gold", "rate", "bank", "court", "tr
 def rows_of(table: pa.Table, names: list[str]) -> list[dict[str, Any]]:
     """The rows in an order of their own."""
     return sorted(table.select(names).to_pylist(), key=lambda row: repr(list(row.values())))
-
-
-def clean_documents(out: Path) -> pa.Table:
-    """The documents of a build before its deduplication, `priority` being the number of their source."""
-    tasks = storage.read_json(work_folder(out, "ingest").file("tasks.json"))
-    entries = {name: task["entry"] for task in tasks for name in task["shards"]}
-    folder, tables = work_folder(out, "clean") / "documents", []
-    for name in folder.names():
-        table = pa.Table.from_batches(list(storage.read_ipc(folder.file(name))))
-        entry = entries[name.removesuffix(".arrow")]
-        tables.append(table.append_column("priority", pa.array([entry] * table.num_rows, pa.int32())))
-    return pa.concat_tables(tables)
 
 
 def test_sample_is_deduplicated_as_by_a_build(sample_build: Path, sample_config: Path) -> None:
