@@ -16,6 +16,8 @@ from typing import Any
 
 from resiliparse.parse.html import HTMLTree, NodeType
 
+from benchmarks.sources.table_truth import visit
+
 _LABELS = Path(__file__).with_name("item_labels.json")
 _HIDDEN = re.compile(r"display\s*:\s*none", re.IGNORECASE)
 _NEVER_SHOWN = frozenset(("ix:header", "script", "style"))
@@ -49,20 +51,7 @@ class _Page:
         self._hidden: Any = None
         self._open: list[tuple[str, int]] = []
         self._has_link: set[int] = set()
-        root = HTMLTree.parse(page).body
-        node = root
-        while node is not None:
-            self._start(node)
-            if node.first_child is not None:
-                node = node.first_child
-                continue
-            self._end(node)
-            while node is not None and node.next is None:
-                node = node.parent
-                if node is None or node == root:
-                    return
-                self._end(node)
-            node = None if node is None else node.next
+        visit(HTMLTree.parse(page).body, self._start, self._end)
 
     def _start(self, node: Any) -> None:
         if node.type == NodeType.TEXT and self._hidden is None:

@@ -11,7 +11,7 @@ Source: HTML Living Standard, §4.9.12 (forming a table).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any
@@ -119,22 +119,6 @@ class _Reader:
         self.marks: list[tuple[int, int]] = []
         """The parts of the page that are facts."""
 
-    def walk(self, root: Any) -> None:
-        """Visits all nodes, in the order of the page."""
-        node = root
-        while node is not None:
-            self.start(node)
-            if node.first_child is not None:
-                node = node.first_child
-                continue
-            self.end(node)
-            while node is not None and node.next is None:
-                node = node.parent
-                if node is None or node == root:
-                    return
-                self.end(node)
-            node = None if node is None else node.next
-
     def start(self, node: Any) -> None:
         """A node begins."""
         if node.type == NodeType.TEXT:
@@ -208,11 +192,28 @@ def _cell(node: Any, *, is_hidden: bool) -> _Cell:
     return _Cell(colspan, rowspan, is_hidden)
 
 
+def visit(root: Any, start: Callable[[Any], None], end: Callable[[Any], None]) -> None:
+    """Calls `start` where a node begins and `end` after all in it, in the order of the page."""
+    node = root
+    while node is not None:
+        start(node)
+        if node.first_child is not None:
+            node = node.first_child
+            continue
+        end(node)
+        while node is not None and node.next is None:
+            node = node.parent
+            if node is None or node == root:
+                return
+            end(node)
+        node = None if node is None else node.next
+
+
 def read_truth(page: str) -> Truth:
     """The figures of a page and of its tables."""
     reader = _Reader()
     tree = HTMLTree.parse(page)
-    reader.walk(tree.document)
+    visit(tree.document, reader.start, reader.end)
     tagged = bool(reader.marks)
     tables = tuple(table for rows in reader.tables if (table := _table(rows, tagged)).rows)
     if tagged:
