@@ -212,9 +212,9 @@ def with_column(rows: _Rows, name: str, values: pa.Array | pa.ChunkedArray) -> _
     return rows.set_column(at, field, values.cast(field.type))
 
 
-def text_views(batch: pa.RecordBatch | pa.Table, column: str = "text") -> Iterator[memoryview]:
+def text_views(batch: pa.RecordBatch | pa.Table) -> Iterator[memoryview]:
     """The UTF-8 bytes of each text, without copying and without making Python strings."""
-    array = batch.column(column)
+    array = batch.column("text")
     for chunk in array.chunks if isinstance(array, pa.ChunkedArray) else [array]:
         offsets, data = text_buffers(chunk)
         for start, end in pairwise(offsets):

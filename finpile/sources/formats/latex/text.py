@@ -22,6 +22,7 @@ _BRACES = re.compile(
 )
 _ESCAPED = re.compile(r"\\([%#&_~{}])")
 _FI = re.compile(r"\\fi(?![a-zA-Z@])")
+_TITLE = re.compile(r"\\title\s*(?:\[[^\[\]]{0,400}\])?\s*\{")
 _OPTION = re.compile(r"\[[^\[\]]{0,400}\]")
 _NAME = re.compile(r"\\[a-zA-Z@]+\*?")
 _DEFINED = re.compile(r"\s*\\[a-zA-Z@]+[^{}\n]{0,100}(?=\{)")
@@ -129,7 +130,7 @@ def to_text(source: str) -> Text:
     """
     converter = _Converter(source.translate(_INPUT))
     begin = converter.source.find("\\begin{document}")
-    title = converter.argument_of("\\title", 0, begin if begin >= 0 else len(source))
+    title = converter.title(begin if begin >= 0 else len(source))
     start = begin + len("\\begin{document}") if begin >= 0 else 0
     end = converter.source.find("\\end{document}", start)
     text = converter.convert(start, end if end >= 0 else len(converter.source))
@@ -143,9 +144,9 @@ class _Converter:
         self._missing: set[str] = set()
         """Ends that the rest of the source has not."""
 
-    def argument_of(self, command: str, start: int, end: int) -> str:
-        """The text of the argument of the first such command; empty if there is none."""
-        match = re.compile(re.escape(command) + r"\s*(?:\[[^\[\]]{0,400}\])?\s*\{").search(self.source, start, end)
+    def title(self, end: int) -> str:
+        """The text of the first title before `end`; empty if there is none."""
+        match = _TITLE.search(self.source, 0, end)
         close = self._closing.get(match.end() - 1) if match else None
         return " ".join(self.convert(match.end(), close).split()) if match and close else ""
 

@@ -228,7 +228,7 @@ class _Reader:
         facts = (header.form, header.kind, header.url, header.content_type, header.date)
         yield WebRecord(*facts, block, start, block_start)
         if header.form == "warc" and self._ends_early() and window.broken is None:
-            yield self._damaged("truncated_file", "the line ends that close its last record are missing", len(window))
+            yield self._damaged("the line ends that close its last record are missing", len(window))
 
     def _header(self) -> _Header | None:
         """Consumes and returns the header that begins here; None if none does."""
@@ -289,12 +289,12 @@ class _Reader:
         if window.broken is not None:
             window.broken.partial = window.take(len(window))
             raise window.broken
-        yield self._damaged("truncated_file", detail, len(window))
+        yield self._damaged(detail, len(window))
 
-    def _damaged(self, reason: str, detail: str, size: int) -> Damaged:
+    def _damaged(self, detail: str, size: int) -> Damaged:
         start = self._window.position
         data = self._window.take(size)
-        return Damaged(reason, detail, data, start, self._window.position)
+        return Damaged("truncated_file", detail, data, start, self._window.position)
 
     def _skip(self, reason: str, detail: str, keep_bytes: int) -> Iterator[Damaged]:
         """Consumes all up to the next header. Of a record that is too large the first bytes are kept, of others all."""
