@@ -89,9 +89,10 @@ def generate_command(
 def read_prompts(file: str, field: str) -> Iterator[str]:
     """The prompts of a file, as they are; in a text file, blank lines are left out.
 
-    Raises: InputError if a record has no text in `field`, or the file is not UTF-8.
+    Raises: InputError if a record has no text in `field`, or one that UTF-8 cannot write, or the file is not UTF-8.
     """
     from finpile.sources.bytes.compression import split_codecs
+    from finpile.sources.bytes.decoding import has_surrogates
     from finpile.sources.readers import whole
 
     if not split_codecs(file)[0].endswith(_JSON_LINES):
@@ -106,4 +107,6 @@ def read_prompts(file: str, field: str) -> Iterator[str]:
             prompt = record.get(field) if isinstance(record, dict) else None
             if not isinstance(prompt, str):
                 raise InputError(f"{file}:{number}: expected an object with a text in `{field}` (--prompt-field FIELD)")
+            if has_surrogates(prompt):
+                raise InputError(f"{file}:{number}: `{field}` has half of a surrogate pair, which UTF-8 cannot write")
             yield prompt

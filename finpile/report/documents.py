@@ -22,6 +22,7 @@ from finpile.documents.split import TRAIN
 from finpile.errors import InputError, nearest
 from finpile.output.layout import row_of
 from finpile.sources.bytes.compression import split_codecs
+from finpile.sources.bytes.decoding import has_surrogates, spell_surrogates
 from finpile.sources.readers import whole
 from finpile.sources.readers.finding import find_documents, suffix_of
 
@@ -166,7 +167,13 @@ def _read_jsonl(file: str, fields: _Fields) -> Iterator[tuple[Label, str]]:
                 near = nearest(fields.text, record) if is_unknown else ""
                 named = f"`{fields.text}` (--text-field names it){near}"
                 raise InputError(f"{file}:{number}: has no string under the key {named}")
-            yield fields.label_of(record, f"{file}:{number}"), text
+            if has_surrogates(text):
+                raise InputError(
+                    f"{file}:{number}: the text has half of a surrogate pair, which UTF-8 cannot write: remove the "
+                    "record, or write U+FFFD in place of the half"
+                )
+            dataset, source = fields.label_of(record, f"{file}:{number}")
+            yield (spell_surrogates(dataset), spell_surrogates(source)), text
 
 
 def _read_text(file: str, fields: _Fields) -> Iterator[tuple[Label, str]]:

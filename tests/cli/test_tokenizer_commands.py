@@ -116,6 +116,14 @@ def test_a_total_of_public_datasets_leaves_out_the_private_ones(run: Run, sample
     assert "- Total is the sum of the public datasets." in of_public.out.splitlines()
 
 
+def test_half_of_a_surrogate_pair_in_a_text_is_named(run: Run, tokenizer: Path, tmp_path: Path) -> None:
+    docs = tmp_path / "docs.jsonl"
+    docs.write_text('{"text": "Oil rose."}\n{"text": "half \\ud800 a character"}\n')
+    like = ("tokenizer", "train", docs, "-o", tmp_path / "out", "--like", "gpt-neox")
+    for command in (("tokenizer", "compare", tokenizer, "--on", docs), like):
+        assert f"{docs}:2: the text has half of a surrogate pair" in run(*command).refusal()
+
+
 def test_compare_refuses_a_folder_without_a_tokenizer(run: Run, sample_build: Path, tmp_path: Path) -> None:
     assert "absent" in run("tokenizer", "compare", tmp_path / "absent", "--on", sample_build).refusal()
 

@@ -278,7 +278,7 @@ def test_missing_input_is_refused_before_any_output(run: Run, docs: Path, tmp_pa
     [
         ("a.jsonl", b'{"text": "Oil."}\n{"text": \n', "a.jsonl:2: is not JSON"),
         ("a.jsonl", b'{"body": "Oil."}\n', "a.jsonl:1: has no string under the key `text`"),
-        ("a.jsonl", b'{"text": "half \\ud800 a character"}\n', "a.jsonl: cannot be read"),
+        ("a.jsonl", b'{"text": "half \\ud800 a character"}\n', "a.jsonl:1: the text has half of a surrogate pair"),
         ("a.jsonl.gz", b"no gzip", "a.jsonl.gz: is damaged or cut short"),
         ("a.parquet", b"no table", "a.parquet: is not a whole Parquet file"),
         ("a.txt", b"\xff\xfe", "a.txt: byte 0 is not UTF-8"),
@@ -293,6 +293,14 @@ def test_broken_or_empty_documents_are_refused(run: Run, tmp_path: Path, name: s
     for _ in range(2 if name == "a.txt" else 1):  # a second try must not find the first one's step done
         assert says in run("tokenizer", "train", tmp_path / name, "-o", tmp_path / "out", *SMALL).refusal()
     assert not (tmp_path / "out" / "tokenizer.json").exists()
+
+
+def test_halves_of_surrogate_pairs_in_names_are_spelled_out(run: Run, tmp_path: Path) -> None:
+    rows = [{"text": text, "dataset": "FinPile", "source": "News \ud800"} for text in SENTENCES]
+    docs = write_lines(tmp_path / "docs.jsonl", rows)
+    for field in ([], ["--domain-field", "source"]):
+        found = run("tokenizer", "train", docs, "-o", tmp_path / f"out{len(field)}", *SMALL, *field, "--json").json()
+        assert [row["source"] for row in found["domains"]] == ["News \\ud800"]
 
 
 def test_a_text_that_is_no_string_is_not_taken_for_a_misspelt_field(run: Run, tmp_path: Path) -> None:

@@ -192,6 +192,7 @@ def test_generate_names_prompts_that_it_cannot_read(tmp_path: Path) -> None:
         ("[1]", "prompts.jsonl:1: expected an object with a text in `prompt`"),
         ('{"prompt": 1}', "prompts.jsonl:1: expected an object"),
         ("{", "prompts.jsonl:1: is not JSON"),
+        ('{"prompt": "half \\ud800 a character"}', "prompts.jsonl:1: `prompt` has half of a surrogate pair"),
     ]:
         path.write_text(text)
         with pytest.raises(InputError, match=message):

@@ -209,7 +209,7 @@ def _measure_file(file: TextFile) -> Iterator[dict[str, Any]]:
     except InputError as error:
         yield {"file": file.url, "error": str(error)}
         return
-    except (OSError, UnicodeEncodeError) as error:  # UnicodeEncodeError: JSON can contain a lone surrogate
+    except OSError as error:
         yield {"file": file.url, "error": f"{file.url}: cannot be read: {error}"}
         return
     for label in num_documents or [("", "")]:
