@@ -102,6 +102,8 @@ def sweep_command(
 def parse_sizes(text: str) -> list[int]:
     """`25000:550000`, `25000:550000:25000` or `8000,16000`, ascending.
 
+    Raises: ConfigError for other text, and for sizes that fall or are too small.
+
     >>> parse_sizes("1000:3000:1000"), parse_sizes("4096,512")
     ([1000, 2000, 3000], [512, 4096])
     """
@@ -115,7 +117,9 @@ def parse_sizes(text: str) -> list[int]:
             sizes = sorted({int(part) for part in text.split(",")})
     except (TypeError, ValueError):
         raise ConfigError(f"--sizes {text!r}: expected FIRST:LAST, FIRST:LAST:STEP or A,B,C in whole numbers") from None
-    if not sizes or sizes[0] < MIN_VOCAB_SIZE:
+    if not sizes or sizes[0] > sizes[-1]:
+        raise ConfigError(f"--sizes {text!r}: expected FIRST:LAST or FIRST:LAST:STEP from the smallest to the largest")
+    if sizes[0] < MIN_VOCAB_SIZE:
         raise ConfigError(
             f"--sizes {text!r}: expected sizes from {MIN_VOCAB_SIZE} (the bytes and <|endoftext|>) upwards"
         )

@@ -127,6 +127,8 @@ def test_texts_of_another_field_are_swept(folder: Path, run: Run) -> None:
         (["DIR", "--train", "DIR/train.txt", "--sizes", "300"], "expected either TOKENIZER"),
         (["DIR", "--sizes", "many"], "whole numbers"),
         (["DIR", "--sizes", "100:300"], "257"),
+        (["DIR", "--sizes", "400:300"], "from the smallest to the largest"),
+        (["DIR", "--sizes", "400:300:-50"], "from the smallest to the largest"),
         (["DIR/nowhere", "--sizes", "300"], "finpile tokenizer train"),
         (["--train", "DIR/empty.txt", "--sizes", "300"], "no text"),
     ],
