@@ -87,7 +87,7 @@ def _limited(
         if taken[found] < limit_bytes:
             taken[found] += len(text.encode())
             yield found, text
-        elif _one_source(file):
+        elif is_shard_of_build(file):
             return
 
 
@@ -145,7 +145,7 @@ def _prefixes(field: str) -> list[str]:
 
 
 def _records(file: str, fields: _Fields) -> Iterator[tuple[Label, str]]:
-    fields = replace(fields, text=TEXT) if _one_source(file) else replace(fields, split=TRAIN)
+    fields = replace(fields, text=TEXT) if is_shard_of_build(file) else replace(fields, split=TRAIN)
     return _READERS[suffix_of(file)](file, fields)
 
 
@@ -204,7 +204,7 @@ def _label_in(record: dict[str, Any], label: Label) -> Label:
 
 def _label_of(file: str, argument: str) -> Label:
     """Of a build's shard the row of its folders; of another file the name of the path that was given."""
-    if _one_source(file):
+    if is_shard_of_build(file):
         return row_of(file)
     name = posixpath.basename(argument.rstrip("/"))
     stem = split_codecs(name)[0]
@@ -212,7 +212,7 @@ def _label_of(file: str, argument: str) -> Label:
     return name, name
 
 
-def _one_source(file: str) -> bool:
+def is_shard_of_build(file: str) -> bool:
     """Whether all of a file's records are of one source, as the shards of a build are."""
     dataset, source = ["", "", *file.split("/")][-3:-1]
     return dataset.startswith("dataset=") and source.startswith("source=")

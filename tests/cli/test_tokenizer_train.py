@@ -137,6 +137,7 @@ def test_files_folders_builds_and_tables_are_documents(
     kept = {(row["dataset"], row["source"]): row["kept_train"] for row in expected if row["kept_train"]}
     counted = {(row["dataset"], row["source"]): row["documents"] for row in found["domains"] if row["bytes"]}
     assert counted == {**kept, ("plain", "plain"): 1, ("others", "others"): 100, ("table", "table"): 5}
+    assert not [warning for warning in found["warnings"] if "no text" in warning]  # of shards of held-out documents
 
 
 def test_held_out_documents_of_a_build_are_those_after_its_date(run: Run, copied: Path, sample_build: Path) -> None:

@@ -25,6 +25,7 @@ from finpile.output.layout import Layout
 from finpile.output.lock import hold
 from finpile.output.stage_record import StageRecord, fingerprint
 from finpile.output.work_folder import WorkFolder
+from finpile.report.documents import is_shard_of_build
 from finpile.version import __version__
 from finpile_pipelines.engines.local import preload
 from finpile_pipelines.exchange.tasks import Outcomes
@@ -48,7 +49,7 @@ class TrainedFolder:
     domains: list[dict[str, Any]]
     """`dataset`, `source`, `documents` and `bytes` of each domain, including domains without text."""
     empty_files: list[str]
-    """Files that hold no text, sorted."""
+    """Files that hold no text, sorted; without those of builds, of which some have held-out documents only."""
     ran: bool
     """Whether this call ran any work."""
 
@@ -142,7 +143,8 @@ def _found_in(rows: Outcomes) -> dict[str, Any]:
         {"dataset": label[0], "source": label[1], "documents": num_documents[label], "bytes": num_bytes[label]}
         for label in sorted(num_documents)
     ]
-    return {"domains": domains, "empty_files": sorted(file for file, size in by_file.items() if not size)}
+    empty = sorted(file for file, size in by_file.items() if not size and not is_shard_of_build(file))
+    return {"domains": domains, "empty_files": empty}
 
 
 def _unpublished(work: WorkFolder) -> str:
