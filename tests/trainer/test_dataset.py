@@ -61,5 +61,7 @@ def test_labels_give_the_loss_of_training(folder: str) -> None:
 def test_wrong_lengths_and_places_are_errors(folder: str) -> None:
     with pytest.raises(ConfigError, match="sequence_length is 3: expected 8"):
         TokenDataset(folder, sequence_length=3)
+    with pytest.raises(ConfigError, match="sequence_length is 0: expected 8"):
+        TokenDataset(folder, sequence_length=0)
     with pytest.raises(IndexError, match="sequence 8 of 8"):
         TokenDataset(folder)[8]

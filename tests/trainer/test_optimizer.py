@@ -100,6 +100,8 @@ def test_adafactor_of_palm_equals_its_recursions() -> None:
 
 
 def test_contradictions_are_named() -> None:
+    with pytest.raises(ConfigError, match=r"^learning_rate is -1"):
+        schedule(learning_rate=-1.0)
     with pytest.raises(ConfigError, match="final_learning_rate is 2"):
         schedule(final_learning_rate=2.0)
     with pytest.raises(ConfigError, match="warmup_steps is 15: expected 0 to 14"):

@@ -121,6 +121,7 @@ def test_stopping_early_changes_nothing_but_the_end(settings: TrainConfig) -> No
     assert len(train(pieces, stop_at=4).records) == 4
     train(pieces)
     assert outcome(pieces) == outcome(settings)
+    assert Path(pieces.out, FILE_NAME).read_bytes() == Path(settings.out, FILE_NAME).read_bytes()
 
 
 def test_a_finished_run_is_left_as_it_is(settings: TrainConfig) -> None:
@@ -287,6 +288,11 @@ def test_half_a_warmup_of_batches_is_an_error(settings: TrainConfig) -> None:
         dataclasses.replace(settings, warmup_batch_size=2)
 
 
+def test_a_sequence_length_of_zero_is_not_that_of_the_shards(settings: TrainConfig) -> None:
+    with pytest.raises(ConfigError, match="sequence_length is 0: expected at least 1, or null"):
+        dataclasses.replace(settings, sequence_length=0)
+
+
 def test_a_run_does_not_resume_under_other_settings(settings: TrainConfig) -> None:
     train(settings, stop_at=1)
     with pytest.raises(ConfigError, match=r"optimizer\.learning_rate was 0\.003, is 0\.01.*another `out`"):
@@ -304,6 +310,21 @@ def test_a_file_that_is_no_checkpoint_is_named(settings: TrainConfig) -> None:
     torch.save({"format": "another"}, Path(settings.out) / FILE_NAME)
     with pytest.raises(InputError, match="is not a checkpoint of the format finpile-lm-checkpoint-1"):
         train(settings)
+
+
+def test_a_flipped_bit_in_a_checkpoint_is_found_and_its_remedy_works(settings: TrainConfig) -> None:
+    undisturbed = elsewhere(settings, "undisturbed")
+    train(undisturbed)
+    train(settings)
+    path = Path(settings.out, FILE_NAME)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 4
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"is damaged\).*remove it to train from the first step"):
+        train(settings)
+    path.unlink()
+    train(settings)
+    assert outcome(settings) == outcome(undisturbed)
 
 
 def test_a_loss_that_is_no_number_ends_the_run_with_advice(settings: TrainConfig) -> None:

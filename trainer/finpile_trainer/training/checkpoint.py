@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -77,15 +78,24 @@ def save_checkpoint(folder: str, checkpoint: Checkpoint, name: str = FILE_NAME) 
     parts = ("step", "meta", "settings", "model", "optimizer", "random")
     state = {"format": _FORMAT, **{part: getattr(checkpoint, part) for part in parts}}
     state["meta"] = to_dict(checkpoint.meta)
+    state["optimizer"] = _with_shared_keys(checkpoint.optimizer)
     state["rollbacks"] = [to_dict(entry) for entry in checkpoint.rollbacks]
     with storage.write_atomically(storage.join(folder, name)) as stream:
         torch.save(state, stream)
 
 
+def _with_shared_keys(value: Any) -> Any:
+    """Equal values give equal bytes: pickle refers to a string that is the same object, as keys of a file are not."""
+    if isinstance(value, Mapping):
+        pairs = ((sys.intern(key) if isinstance(key, str) else key, entry) for key, entry in value.items())
+        return {key: _with_shared_keys(entry) for key, entry in pairs}
+    return [_with_shared_keys(entry) for entry in value] if isinstance(value, list) else value
+
+
 def load_checkpoint(folder: str, name: str = FILE_NAME) -> Checkpoint | None:
     """A checkpoint of the folder, with its tensors on the CPU; None if there is none.
 
-    Raises: InputError if the file is not a checkpoint.
+    Raises: InputError if the file is not a checkpoint, or is damaged.
     """
     url = storage.join(folder, name)
     try:
@@ -93,15 +103,19 @@ def load_checkpoint(folder: str, name: str = FILE_NAME) -> Checkpoint | None:
             stream.read(1)  # `is_zipfile` says False of a file that is missing
             if not zipfile.is_zipfile(stream):  # an ancient pickle for torch, which fails in any of many ways
                 raise EOFError("not a whole file of torch.save")
+            with zipfile.ZipFile(stream) as members:  # torch compares no checksums
+                if damaged := members.testzip():
+                    raise EOFError(f"{damaged} is damaged")
             stream.seek(0)
             state = torch.load(stream, map_location="cpu", weights_only=True)
     except FileNotFoundError:
         return None
     except StoreError:
         raise
-    except (RuntimeError, ValueError, EOFError, pickle.UnpicklingError) as error:
+    except (RuntimeError, ValueError, EOFError, pickle.UnpicklingError, zipfile.BadZipFile) as error:
         raise InputError(
-            f"{url}: is not a checkpoint ({str(error).splitlines()[0]}); expected a file of `finpile model train`"
+            f"{url}: is not a checkpoint ({str(error).splitlines()[0]}); expected a file of `finpile model train`: "
+            "restore it, or remove it to train from the first step"
         ) from error
     if not isinstance(state, dict) or state.pop("format", None) != _FORMAT:
         raise InputError(

@@ -121,7 +121,7 @@ class TrainConfig:
         for name in ("steps", "threads", "checkpoint_every", "heldout_every"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}: expected at least 1")
-        for name in ("micro_batch_size", "keep_every", "heldout_tokens"):
+        for name in ("sequence_length", "micro_batch_size", "keep_every", "heldout_tokens"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}: expected at least 1, or null")
         if self.heldout_tokens is not None and self.heldout is None:

@@ -27,7 +27,7 @@ class TokenDataset(Dataset[dict[str, Tensor]]):
         self._folder = folder
         self._store: TokenStore | None = TokenStore.open(folder)
         stored = self._store.sequence_length
-        self.sequence_length = sequence_length or stored
+        self.sequence_length = stored if sequence_length is None else sequence_length
         if self.sequence_length < 2 or stored % self.sequence_length:
             raise ConfigError(f"sequence_length is {sequence_length}: expected {stored}, or a divisor")
         self._size = len(self._store) * (stored // self.sequence_length)

@@ -38,6 +38,8 @@ class OptimizerConfig:
     """Factor of log² Z in the training loss; PaLM: 1e-4."""
 
     def __post_init__(self) -> None:
+        if not self.learning_rate >= 0:
+            raise ConfigError(f"learning_rate is {self.learning_rate}: expected at least 0")
         if not 0 <= self.final_learning_rate <= self.learning_rate:
             raise ConfigError(
                 f"final_learning_rate is {self.final_learning_rate}: expected 0 to learning_rate ({self.learning_rate})"
