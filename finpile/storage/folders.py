@@ -81,16 +81,17 @@ def sizes_of(root: str, paths: Iterable[str]) -> dict[str, int]:
     """The bytes of those of the files `root/path` that exist, by path; of an object store, folders are listed."""
     fs, folder = file_system_of(root)
     paths = set(paths)
+    found: dict[str, int] = {}
     if is_object_store(fs):
-        found = {
-            f"{top}/{name}": size
-            for top in sorted({path.split("/")[0] for path in paths if "/" in path})
-            for name, size in list_below(fs, f"{folder.rstrip('/')}/{top}").items()
-        }
-        found |= {path: int(fs.size(f"{folder.rstrip('/')}/{path}")) for path in paths if "/" not in path}
-        return {path: found[path] for path in sorted(paths & found.keys())}
-    there = [path for path in sorted(paths) if fs.exists(f"{folder.rstrip('/')}/{path}")]
-    return {path: int(fs.size(f"{folder.rstrip('/')}/{path}")) for path in there}
+        tops = sorted({path.split("/")[0] for path in paths if "/" in path})
+        for top in tops:
+            listed = list_below(fs, f"{folder.rstrip('/')}/{top}")
+            found |= {path: size for name, size in listed.items() if (path := f"{top}/{name}") in paths}
+        paths = {path for path in paths if "/" not in path}
+    for path in paths:
+        with suppress(FileNotFoundError, NotADirectoryError):  # asked once: another process may move the file
+            found[path] = int(fs.size(f"{folder.rstrip('/')}/{path}"))
+    return dict(sorted(found.items()))
 
 
 def list_files(url: str) -> list[str]:

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from finpile_tokenizer import TokenizerError, UnigramTokenizer, Vocabulary
+from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 from hypothesis import given
 from hypothesis import strategies as st
@@ -170,9 +171,23 @@ def test_sizes_are_of_the_files_that_exist(store: str) -> None:
     Store.calls.clear()
     assert storage.sizes_of(store, ["a/b/1", "c/3", "c/4"]) == {"a/b/1": 5, "c/3": 3}
     assert "describe" not in Store.calls
+    assert storage.sizes_of(store, ["manifest.json", "c/3"]) == {"c/3": 3}
     assert storage.list_files(store) == ["a/2", "a/b/1", "c/3"]
     storage.remove_tree(f"{store}/a")
     assert storage.list_files(store) == ["c/3"]
+
+
+def test_a_file_that_another_process_moves_meanwhile_has_no_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage.write_bytes(f"{tmp_path}/1", b"1")
+
+    def moved(self: LocalFileSystem, path: str) -> int:
+        Path(path).unlink()
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr(LocalFileSystem, "size", moved)
+    assert storage.sizes_of(str(tmp_path), ["1"]) == {}
 
 
 def test_failing_store_is_no_folder_without_a_build(store: str) -> None:
