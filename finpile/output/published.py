@@ -77,4 +77,7 @@ def _open(
     checked = ds.ParquetFileFormat(default_fragment_scan_options=verifying)
     found = ds.dataset(files, filesystem=fs, format=checked).schema.names if optional else ()
     whole = pa.schema([*schema, *(entry for entry in optional if entry.name in found), *folders])
-    return ds.dataset(files, schema=whole, filesystem=fs, format=checked, partitioning=partitioning)
+    opened = ds.dataset(files, schema=whole, filesystem=fs, format=checked, partitioning=partitioning)
+    if files == path and numbers(layout):  # the first snapshot was begun, and the folder may have had files of both
+        return _open(out, name, snapshot, schema, folders, optional)
+    return opened

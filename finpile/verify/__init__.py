@@ -8,14 +8,17 @@ other files are computed and compared. Each module holds one group of checks as 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 import pyarrow as pa
 from finpile_tokenizer import TokenizerError
 
-from finpile.errors import FinpileError
+from finpile import storage
+from finpile.errors import FinpileError, command_line
 from finpile.output.layout import Layout
 from finpile.output.manifest import read_manifest
 from finpile.output.published_files import Advance
+from finpile.output.snapshots import numbers
 from finpile.verify import (
     as_of,
     attributes,
@@ -83,16 +86,34 @@ _UNREADABLE = (
 def verify(out: str, advance: Advance = lambda size_bytes: None, *, groups: Iterable[_Group] = GROUPS) -> list[Check]:
     """Runs the checks of files on the build in `out`, then those of the `groups`; `advance` receives the bytes read.
 
-    The `groups` are skipped if a file is missing or altered.
+    The `groups` are skipped if a file is missing or altered. If a check fails and another command changed the manifests
+    meanwhile, the result is one failed check that says so.
 
     Raises: InputError if `out` holds no finished build.
     """
     layout = Layout(out)
+    before = _manifests(layout)
     output = Output(layout, read_manifest(layout), advance)
+    if begun := files.publication(output):
+        return begun
     found = _checked(files.checks, output)
-    if not all(check.ok for check in found):
-        return found  # the other groups would read files that are known to be damaged
-    return found + [check for group in groups for check in _checked(group, output)]
+    if all(check.ok for check in found):  # else the other groups would read files that are known to be damaged
+        found += [check for group in groups for check in _checked(group, output)]
+    if all(check.ok for check in found):
+        return found
+    if _manifests(layout) != before:
+        detail = f"the manifests changed during the checks: `{command_line('verify', out)}` when that command has ended"
+        return [Check("no other command changes the output", False, detail)]
+    return files.publication(output) or found
+
+
+def _manifests(layout: Layout) -> list[bytes]:
+    """The manifests of the current snapshot and of all, as they are stored."""
+    found: list[bytes] = []
+    for url in (layout.manifest, *map(layout.snapshot, numbers(layout))):
+        with suppress(FileNotFoundError, NotADirectoryError):
+            found.append(storage.read_bytes(url))
+    return found
 
 
 def _checked(group: _Group, output: Output) -> list[Check]:

@@ -23,11 +23,17 @@ _GROWTH = tuple(f"snapshots/growth.{suffix}" for suffix in ("md", "csv", "tex", 
 _OTHER = ("manifest.json", ".work", "index", "explorer", "audit", ATTRIBUTES, COMPLIANCE, DELTA)
 
 
+def publication(output: Output) -> list[Check]:
+    """A failed check if the publication of the next snapshot was begun and not ended; none else."""
+    begun = pending(output.layout, output.manifest)
+    if begun is None:
+        return []
+    return [Check("no snapshot is being published", False, _interrupted(output.layout, begun))]
+
+
 def checks(output: Output) -> list[Check]:
     """Reads every recorded file, those of all snapshots."""
     layout, manifest = output.layout, output.manifest
-    if (begun := pending(layout, manifest)) is not None:
-        return [Check("no snapshot is being published", False, _interrupted(layout, begun))]
     snapshots, unreadable = _snapshots(layout, manifest)
     found = [Check.of("every snapshot has its manifest, unaltered", unreadable, f"{len(snapshots)} snapshots")]
     if unreadable:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pytest
 import yaml
 from click.testing import CliRunner
@@ -19,13 +20,15 @@ from finpile_pipelines.build import build
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.snapshots.append import append
 
-from finpile import storage
+from finpile import open_documents, storage
 from finpile.config import load_config
 from finpile.errors import ConfigError, FinpileError, InputError
 from finpile.history import document
 from finpile.output.layout import Layout
 from finpile.output.manifest import published
 from finpile.output.snapshots import load_snapshot
+from finpile.storage.file_systems import file_system_of
+from finpile.verify import verify
 from tests.support.forks import Forks
 from tests.support.made_days import CORPUS, documents_of, failed, ledger_of, make_days, write_batch
 
@@ -278,6 +281,51 @@ def test_an_interrupted_publication_is_named_and_its_end_is_told_as_any_other(
         assert failed(out) == []
         again = json.loads(CliRunner().invoke(finpile, words, catch_exceptions=False).stdout)
         assert not again.get("added") and not again.get("taken_down")
+
+
+def test_checks_during_which_a_snapshot_is_published_find_no_damage(appended: tuple[Path, Path]) -> None:
+    """Files that the manifest does not list appear while its files are read."""
+    config, out = appended
+    write_batch(config.parent, "2", make_days(5, 4)[4])
+    is_first = True
+
+    def read(size_bytes: float) -> None:
+        nonlocal is_first
+        if is_first:
+            is_first = False
+            append(load_config(config), str(out), Engine())
+
+    (check,) = [check for check in verify(str(out), read) if not check.ok]
+    assert check.name == "no other command changes the output" and f"finpile verify {out}" in check.detail
+    assert failed(out) == []
+
+
+def test_a_dataset_that_is_opened_as_the_first_snapshot_is_published_is_of_one_snapshot(
+    tmp_path: Path, write_corpus: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder has files of the build and of the snapshot while these are moved."""
+    days, config, out = make_days(5, 2), load_config(write_corpus()), tmp_path / "out"
+    write_batch(tmp_path, "0", [*days[0], *days[1]])
+    build(config, str(out), Engine(), until="split")
+    before = open_documents(str(out)).count_rows()
+    write_batch(tmp_path, "1", days[2])
+    move = storage.move
+
+    def move_one_document_file(source: str, target: str) -> None:
+        move(source, target)
+        if target.startswith(f"{out}/documents/"):
+            raise InterruptedError
+
+    def publish_then_find(url: str) -> tuple[Any, str]:
+        monkeypatch.undo()
+        with monkeypatch.context() as patch, pytest.raises(InterruptedError):
+            patch.setattr(storage, "move", move_one_document_file)
+            append(config, str(out), Engine())
+        return file_system_of(url)
+
+    monkeypatch.setattr("finpile.output.published.file_system_of", publish_then_find)
+    assert open_documents(str(out)).count_rows() == before
+    assert ds.dataset(out / "documents").count_rows() > before
 
 
 def test_verify_finds_altered_files_of_earlier_snapshots(appended: tuple[Path, Path]) -> None:
