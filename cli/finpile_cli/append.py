@@ -10,10 +10,11 @@ import click
 from finpile.output.layout import Layout
 from finpile.output.manifest import counts_by_stage, load_manifest
 from finpile.output.snapshots import number_of
-from finpile_cli.build import load, stage_lines
+from finpile_cli.build import check_memory, load, stage_lines
 from finpile_cli.console import Console, json_option
 from finpile_cli.display import Display
 from finpile_cli.engine import BeamOptionsLast, Placement, heavy_imports, placement_options
+from finpile_cli.option_groups import memory_option
 from finpile_cli.paths import PathOrUrl, root_option
 
 _NUM_SHOWN = 5
@@ -24,8 +25,11 @@ _NUM_SHOWN = 5
 @click.argument("config", type=PathOrUrl())
 @root_option
 @placement_options
+@memory_option
 @json_option
-def append_command(out: str, config: str, root: str | None, placement: Placement, as_json: bool) -> None:
+def append_command(
+    out: str, config: str, root: str | None, placement: Placement, memory: int | None, as_json: bool
+) -> None:
     """Add new files to the finished build OUT, as a snapshot of it.
 
     CONFIG is the corpus file of the build; its `paths` may be others. Files that the build has not read are added.
@@ -34,6 +38,7 @@ def append_command(out: str, config: str, root: str | None, placement: Placement
     interruption.
     """
     console = Console(as_json)
+    check_memory(placement, memory)
     parsed = load(config, root)
     with heavy_imports(is_lean=placement.is_local and not parsed.dedup.added):
         from finpile_pipelines.snapshots.append import append
@@ -42,7 +47,7 @@ def append_command(out: str, config: str, root: str | None, placement: Placement
     engine = placement.engine(display)
     before = number_of(load_manifest(Layout(out)))
     with display:
-        manifest = append(parsed, out, engine, listen=stage_lines(display, f"appending to {out}"))
+        manifest = append(parsed, out, engine, memory=memory, listen=stage_lines(display, f"appending to {out}"))
     close(console, manifest, out, display.num_run, is_new=number_of(manifest) != before)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from finpile.plugins.stages import DEDUPLICATED, after
-from finpile_cli.build import close, stage_lines
+from finpile_cli.build import check_memory, close, stage_lines
 from finpile_cli.console import Console, json_option
 from finpile_cli.display import Display
 from finpile_cli.engine import (
@@ -20,6 +20,7 @@ from finpile_cli.engine import (
     placement_options,
     tables_option,
 )
+from finpile_cli.option_groups import memory_option
 from finpile_cli.paths import PathOrUrl, output_option
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ _LAST = (DEDUPLICATED, *after(DEDUPLICATED))
 @click.option("--undated", is_flag=True, help="Keep documents without a date; they are decided again.")
 @click.option("--until", type=click.Choice(_LAST), help="The last stage.  [default: that of OUT]")
 @placement_options
+@memory_option
 @again_options
 @tables_option
 @json_option
@@ -45,6 +47,7 @@ def as_of_command(
     undated: bool,
     until: str | None,
     placement: Placement,
+    memory: int | None,
     again: Again,
     tables: bool | None,
     as_json: bool,
@@ -58,6 +61,7 @@ def as_of_command(
     OUT. Run the same command again to go on after an interruption. Options after `--` go to Beam as they are.
     """
     console = Console(as_json)
+    check_memory(placement, memory)
     with heavy_imports(is_lean=placement.is_local):
         from finpile_pipelines.as_of import as_of
 
@@ -68,5 +72,5 @@ def as_of_command(
     cut = Cut(date(day.year, day.month, day.day), undated)
     with display:
         listen = stage_lines(display, f"{out} as of {cut.day} in {output}")
-        manifest = as_of(out, cut, output, engine, until=until, **again, listen=listen, tables=tables)
+        manifest = as_of(out, cut, output, engine, until=until, **again, memory=memory, listen=listen, tables=tables)
     close(console, manifest, output, display.num_run)

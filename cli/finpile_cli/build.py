@@ -102,17 +102,17 @@ def fitted(
     config: CorpusConfig, placement: Placement, engine: Engine, sizes: Sizes, memory: int, until: str, display: Display
 ) -> tuple[Engine, Sizes]:
     """The engine with the workers that fit into the memory. Raises: ConfigError if one does not, or for an engine."""
-    from dataclasses import replace
-
     from finpile_pipelines.plan.memory import fit_build
 
-    if not placement.is_local:
-        raise ConfigError("--memory is for the local runner: an engine has the memory of its workers in its settings")
+    check_memory(placement, memory)
     fit = fit_build(config, engine.num_workers, memory, sizes, until)
-    workers = "1 worker" if fit.workers == 1 else f"{fit.workers} workers"
-    if fit.workers < engine.num_workers:
-        display.line(f"{workers} of {engine.num_workers} fit in {quantity(memory, 'B')}")
-    return replace(engine, num_workers=fit.workers), fit.sizes
+    return fit.engine(engine, memory, display.line), fit.sizes
+
+
+def check_memory(placement: Placement, memory: int | None) -> None:
+    """Raises: ConfigError for --memory with an engine."""
+    if memory is not None and not placement.is_local:
+        raise ConfigError("--memory is for the local runner: an engine has the memory of its workers in its settings")
 
 
 def load(path: str, root: str | None) -> CorpusConfig:
@@ -128,7 +128,7 @@ def stage_lines(display: Display, title: str) -> Callable[[StageEvent], None]:
     def listen(event: StageEvent) -> None:
         if event.state == "accepted":
             display.line(title, style="bold")
-        elif event.state == "found job":
+        elif event.state == "note":
             display.line(event.detail)
         elif event.state == "running":
             display.begin(event.stage)

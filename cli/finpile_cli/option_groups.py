@@ -73,12 +73,12 @@ where_option = click.option(
     help="Documents with COLUMN=PATTERN, of * and ?, or COLUMN<VALUE, also with !=, <=, > and >=; COLUMN can be bytes "
     "or meta.KEY. May be repeated.",
 )
-#: Of builds and their plans.
+#: Of commands that run the stages of a build, and of plans.
 memory_option = click.option(
     "--memory",
     type=Bytes(),
     metavar="SIZE",
-    help="Memory of one machine that the build may take, such as 8GiB: fewer workers, or an error that states the "
+    help="Memory of one machine that the command may take, such as 8GiB: fewer workers, or an error that states the "
     "memory needed.",
 )
 shard_size_option = click.option(

@@ -36,7 +36,7 @@ ENTRY_SCHEMA = pa.schema(
 )
 PLACE_SCHEMA = pa.schema([ENTRY_SCHEMA.field(name) for name in ("shard", "row")])
 #: Entries of one part, about: what a worker holds at once.
-PART_ENTRIES = 4 << 20
+PART_ENTRIES = 1 << 20
 _DROPPED_BITS = np.uint64(24)
 #: Entries of a row group: those without a key that is looked for are not read.
 _GROUP_ENTRIES = 1 << 16

@@ -34,8 +34,10 @@ from finpile_pipelines.as_of_stages import DayStages
 from finpile_pipelines.build import load
 from finpile_pipelines.engines.local import preload
 from finpile_pipelines.out_folder import OutFolder, check_kind, check_later_stages, forget_stages
+from finpile_pipelines.plan.memory import fit_built
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.runner.owner import owned
+from finpile_pipelines.snapshots.base import largest_shard
 from finpile_pipelines.stage import Context, Sizes, Stage
 from finpile_pipelines.stage_runner import Listener, StageEvent, StageRunner, cpu_seconds, run_stages, teller
 
@@ -50,6 +52,7 @@ def as_of(
     fresh: bool = False,
     replace: bool = False,
     sizes: Sizes | None = None,
+    memory: int | None = None,
     listen: Listener = lambda event: None,
     tables: bool | None = None,
 ) -> dict[str, Any]:
@@ -57,16 +60,23 @@ def as_of(
 
     It ends with the stage `until`, by default with that with which the build ends. After an interruption the same call
     continues; `fresh` starts over. A build of another name in `out` is overwritten only with `replace`. It has Delta
-    tables if `tables` says so, by default on a local disk.
+    tables if `tables` says so, by default on a local disk. With `memory`, the engine has as many of its workers as fit
+    into this number of bytes.
 
     Raises: ConfigError or InputError for a build that has no corpus as of that day, or whose `.work` lacks that from
-    which undated documents are decided, before anything is written.
+    which undated documents are decided, or if one worker needs more than `memory`, before anything is written.
     """
     whole, layout = Layout(source), Layout(out)
     place, of_whole = (storage.real(one.root).rstrip("/") for one in (layout, whole))
     if f"{place}/".startswith(f"{of_whole}/"):
         raise ConfigError(f"-o {out} is the build itself, or a folder in it: name another folder")
     day = _Day.of(whole, cut, until)
+    sizes = sizes or Sizes()
+    if memory is not None:
+        shard_bytes = largest_shard(whole, day.manifest)
+        names = (DEDUPLICATED, *day.table)
+        fit = fit_built(day.config, day.manifest, names, shard_bytes, engine.num_workers, memory, sizes)
+        engine, sizes = fit.engine(engine, memory, teller(listen)), fit.sizes
     for name in day.table:
         preload(stages.find(name).module)
     check_kind(layout)
@@ -79,7 +89,7 @@ def as_of(
                 forget_stages(layout)
             elif not replace:
                 check_later_stages(layout, day.last)
-            context = day.context(layout, engine, sizes or Sizes())
+            context = day.context(layout, engine, sizes)
             listen(StageEvent("", "accepted"))
 
             def run(runner: StageRunner, engine: Engine) -> dict[str, Any]:

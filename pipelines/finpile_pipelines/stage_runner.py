@@ -39,19 +39,19 @@ class StageEvent:
     stage: str
     state: str
     """`running`, `done` (now), `found` (finished by an earlier run) or `damaged` (found, and to run again). With an
-    empty `stage`: `accepted` after the corpus file, the inputs and the output folder were checked; `found job` for a
-    job of an earlier run."""
+    empty `stage`: `accepted` after the corpus file, the inputs and the output folder were checked; `note` for a line
+    about the run."""
     record: StageRecord | None = None
     detail: str = ""
-    """Which file is damaged, or what became of the job."""
+    """Which file is damaged, or the note: what became of a job of an earlier run, or how many workers fit."""
 
 
 Listener = Callable[[StageEvent], None]
 
 
 def teller(listen: Listener) -> Callable[[str], None]:
-    """Passes what is found out about jobs of earlier runs on to the listener."""
-    return lambda text: listen(StageEvent("", "found job", detail=text))
+    """Passes notes on to the listener."""
+    return lambda text: listen(StageEvent("", "note", detail=text))
 
 
 class StageDamagedError(Exception):

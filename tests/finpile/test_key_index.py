@@ -124,4 +124,4 @@ def test_an_index_with_other_facts_is_made_anew(tmp_path: Path) -> None:
 
 def test_the_number_of_parts_is_a_power_of_two() -> None:
     sizes = [0, 1, key_index.PART_ENTRIES, key_index.PART_ENTRIES + 1, 3 * key_index.PART_ENTRIES, 10**9]
-    assert [key_index.num_parts(size) for size in sizes] == [1, 1, 1, 2, 4, 256]
+    assert [key_index.num_parts(size) for size in sizes] == [1, 1, 1, 2, 4, 1024]

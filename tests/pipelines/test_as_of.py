@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +175,29 @@ def test_undated_documents_are_last(whole: Callable[[str], tuple[Path, list[dict
         sum(row["documents"] for row in manifest["stages"][0]["counts"]["sources"]) for manifest in (everything, dated)
     )
     assert num_docs - num_dated == sum(record["date"] is None for record in records) > 0
+
+
+@pytest.mark.parametrize("undated", [False, True])
+def test_a_day_runs_on_workers_that_fit_into_the_memory(
+    whole: Callable[[str], tuple[Path, list[dict[str, Any]]]], tmp_path: Path, undated: bool
+) -> None:
+    folder, _ = whole("exact and near")
+    run = partial(as_of, str(folder / "out"), Cut(date(2020, 5, 31), undated))
+    with pytest.raises(ConfigError, match="--memory: the stage") as error:
+        run(str(tmp_path / "a"), Engine(num_workers=2), memory=1 << 20)
+    assert not (tmp_path / "a").exists()
+    named = re.search(r"give --memory (\d+)MiB", str(error.value))
+    assert named
+    notes = list[str]()
+    run(
+        str(tmp_path / "a"),
+        Engine(num_workers=2),
+        memory=int(named[1]) << 20,
+        listen=lambda event: notes.append(event.detail),
+    )
+    assert f"1 worker of 2 fit in {int(named[1]):,} MiB" in notes
+    run(str(tmp_path / "b"), Engine(num_workers=1))
+    check_equal(tmp_path / "a", tmp_path / "b")
 
 
 @pytest.fixture

@@ -1,30 +1,39 @@
-"""`--memory`: how many workers of a build fit, what is refused, and what a build publishes."""
+"""`--memory`: how many workers of a build or append fit, what is refused, and what is published."""
 
 from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner, Result
 from finpile_cli.main import finpile
+from finpile_pipelines.build import build
 from finpile_pipelines.executors.request_reply import partitions_of
 from finpile_pipelines.plan import memory
-from finpile_pipelines.plan.inputs import SourceInput, measure_inputs, scaled
+from finpile_pipelines.plan.inputs import SourceInput, built_inputs, measure_inputs, scaled
 from finpile_pipelines.plan.memory import MARGIN, compiling_bytes, fit_build, fitting_workers
 from finpile_pipelines.plan.model import plan_build
 from finpile_pipelines.plan.rates import load_rates
+from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import ShardRef, shard_refs
+from finpile_pipelines.snapshots.base import largest_shard
 from finpile_pipelines.stage import PAIRS_IN_MEMORY, Sizes
 
 from finpile.config import CorpusConfig, load_config
 from finpile.errors import ConfigError
+from finpile.output.layout import Layout
+from finpile.output.manifest import counts_by_stage, load_manifest
 from finpile.output.work_folder import WorkFolder
 from finpile.sources.readers.finding import list_inputs
 from finpile.storage.sizes import MOST_SHARD_BYTES, SHARD_BYTES, num_partitions, shard_bytes_of
+from tests.support.made_days import CORPUS, documents_of, make_days, write_batch
 
 RATES = load_rates()
 _WORKERS = 16
@@ -140,11 +149,53 @@ def test_a_refused_build_writes_nothing_and_one_that_fits_publishes_the_same(
     assert snapshot(tmp_path / "out") == snapshot(sample_build)
 
 
+def test_an_append_stays_in_the_memory_that_a_refusal_names(tmp_path: Path) -> None:
+    days, config, out = make_days(1, 3), tmp_path / "corpus.yaml", tmp_path / "out"
+    config.write_text(yaml.safe_dump(CORPUS))
+    write_batch(tmp_path, "start", days[0] + days[1])
+    build(load_config(config), str(out), Engine(), until="split")
+    command = ("append", out, config, "--workers", 2)
+    assert "no new files" in _invoke(*command, "--memory", "1MiB").output, "what has nothing to do needs no memory"
+    before = documents_of(out)
+    write_batch(tmp_path, "more", days[2])
+    refused = _invoke(*command, "--memory", "1MiB")
+    assert isinstance(refused.exception, ConfigError)
+    assert documents_of(out).equals(before)
+    assert not (out / ".work" / "snapshots").exists()
+    named = re.search(r"give --memory (\d+)MiB", str(refused.exception))
+    assert named
+    arguments = [sys.executable, "-m", "finpile_cli", *map(str, command), "--memory", f"{named[1]}MiB"]
+    subprocess.run(arguments, check=True, capture_output=True)
+    manifest = load_manifest(Layout(str(out)))
+    assert max(stage["peak_memory_bytes"] for stage in manifest["stages"]) <= int(named[1]) << 20
+    build(load_config(config), str(tmp_path / "all"), Engine(), until="split")
+    assert documents_of(out).equals(documents_of(tmp_path / "all"))
+
+
+def test_larger_shards_and_more_documents_of_a_build_need_more_memory(sample_config: Path, sample_build: Path) -> None:
+    config, manifest = load_config(sample_config), load_manifest(Layout(str(sample_build)))
+    large = largest_shard(Layout(str(sample_build)), manifest)
+    assert 0 < large < SHARD_BYTES
+    inputs = built_inputs(config, manifest, RATES)
+    counted = {
+        (row["dataset"], row["source"]): row["text_bytes"] for row in counts_by_stage(manifest)["clean"]["sources"]
+    }
+    assert {(one.dataset, one.source): one.clean_bytes for one in inputs} == counted
+    needed = [
+        plan_build(config, scaled(inputs, size), 1, RATES, shard_bytes=shard).largest_of(("near", "split"))
+        for size, shard in ((1e6, large), (1e9, SHARD_BYTES // 4), (1e9, SHARD_BYTES), (1e12, SHARD_BYTES))
+    ]
+    assert all(more.machine_bytes > fewer.machine_bytes for fewer, more in pairwise(needed))
+    assert {stage.stage for stage in needed} <= {"near", "split"}
+
+
 def test_engines_and_texts_that_are_no_size_are_refused(sample_config: Path, tmp_path: Path) -> None:
     command = ("build", sample_config, "-o", tmp_path / "out")
-    done = _invoke(*command, "--memory", "8GiB", "--runner", "spark")
-    assert isinstance(done.exception, ConfigError)
-    assert "--memory is for the local runner" in str(done.exception)
+    others = (("append", tmp_path / "out", sample_config), ("as-of", tmp_path / "out", "2022-01-01", "-o", tmp_path))
+    for one in (command, *others):
+        done = _invoke(*one, "--memory", "8GiB", "--runner", "spark")
+        assert isinstance(done.exception, ConfigError)
+        assert "--memory is for the local runner" in str(done.exception)
     assert "is not a size" in _invoke(*command, "--memory", "much").output
 
 

@@ -156,17 +156,21 @@ class _Steps:
     def search(self, received: tuple[int, pa.Table]) -> tuple[dict[str, Any], PartitionedTables]:
         """The places of earlier documents with the keys of a range; writes those of new documents."""
         part, sent = received
-        footer = None
-        keys = np.unique(sent["key"].to_numpy())
-        tables = [key_index.search(self.index, generation, keys) for generation in self.generations]
+        footer, places = None, self._places(sent)
         if self.writes is not None:
             entries = sent.filter(sent["is_entry"]).select(ENTRY_SCHEMA.names).combine_chunks()
             folder = key_index.generation_folder(self.index, self.writes)
             footer = key_index.write_part(folder, part, self.num_parts, entries)
-        places = pa.concat_tables([PLACE_SCHEMA.empty_table(), *tables])
         distinct = places.group_by(["shard", "row"], use_threads=False).aggregate([]).combine_chunks()
         tables_by_shard = split_by_partition(distinct, distinct["shard"].to_numpy())
         return {"part": part, "footer": footer}, PartitionedTables(f"{part:06d}", tables_by_shard)
+
+    def _places(self, sent: pa.Table) -> pa.Table:
+        """The places of earlier documents with one of the keys."""
+        if not self.generations:
+            return PLACE_SCHEMA.empty_table()
+        keys = np.unique(sent["key"].to_numpy())
+        return pa.concat_tables([key_index.search(self.index, generation, keys) for generation in self.generations])
 
     def write(self, received: tuple[int, pa.Table]) -> dict[str, Any]:
         """Writes the places that were found in a shard."""

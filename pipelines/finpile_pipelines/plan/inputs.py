@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import truediv
+from typing import Any
 
 from finpile.config import CorpusConfig, SourceConfig
+from finpile.documents.document import label_of
+from finpile.output.manifest import counts_by_stage
 from finpile.sources.archives.archive import archive_kind
 from finpile.sources.bytes.compression import split_codecs
 from finpile.sources.readers.finding import InputFile, list_inputs
@@ -56,6 +59,31 @@ def find_sampled(config: CorpusConfig, rates: Rates) -> tuple[SourceInput, ...]:
     """
     files = [list_inputs(source, config.root) for source in config.sources]
     return measure_inputs(config, files, rates, sample_inputs(config, files))
+
+
+def built_inputs(config: CorpusConfig, manifest: Mapping[str, Any], rates: Rates) -> tuple[SourceInput, ...]:
+    """The clean documents of a finished build as inputs of their own, one entry for each row, from its manifest."""
+    grouped = {(one.dataset, row) for one in config.sources if one.template_group is not None for row in one.rows}
+    return tuple(
+        SourceInput(
+            source=row["source"],
+            dataset=row["dataset"],
+            format="jsonl",
+            cleaned_as="jsonl",
+            num_files=1,
+            stored_bytes=row["text_bytes"],
+            decoded_bytes=row["text_bytes"],
+            text_bytes=row["text_bytes"],
+            clean_bytes=row["text_bytes"],
+            documents=row["documents"],
+            byte_shares=rates.byte_shares,
+            is_sampled=True,
+            largest_share=1.0,
+            rows=(row["source"],),
+            has_templates=label_of(row) in grouped,
+        )
+        for row in counts_by_stage(manifest)["clean"]["sources"]
+    )
 
 
 def sample_inputs(config: CorpusConfig, inputs: Sequence[Sequence[InputFile]]) -> list[Sample | None]:

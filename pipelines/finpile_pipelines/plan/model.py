@@ -6,7 +6,7 @@ ends no earlier than its longest task. All rates are measured (`finpile_pipeline
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -106,7 +106,12 @@ class Plan:
     @property
     def largest(self) -> StagePlan:
         """The stage that takes the most memory on one machine."""
-        return max(self.stages, key=lambda stage: stage.machine_bytes)
+        return self.largest_of(None)
+
+    def largest_of(self, names: Collection[str] | None) -> StagePlan:
+        """The same of the stages `names`; None: of all."""
+        chosen = (stage for stage in self.stages if names is None or stage.stage in names)
+        return max(chosen, key=lambda stage: stage.machine_bytes)
 
     @property
     def disk_bytes(self) -> float:

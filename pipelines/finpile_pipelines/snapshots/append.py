@@ -15,7 +15,7 @@ from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.runner.owner import owned
 from finpile_pipelines.snapshots.commit import hold_base
 from finpile_pipelines.snapshots.new_inputs import check_settings, find_new
-from finpile_pipelines.snapshots.run import SnapshotRun, check_base
+from finpile_pipelines.snapshots.run import SnapshotRun, check_base, fit_snapshot
 from finpile_pipelines.stage import Sizes
 from finpile_pipelines.stage_runner import Listener, StageEvent, teller
 
@@ -26,24 +26,31 @@ def append(
     engine: Engine,
     *,
     sizes: Sizes | None = None,
+    memory: int | None = None,
     listen: Listener = lambda event: None,
 ) -> dict[str, Any]:
     """Adds the new files of the patterns in `config` to the build in `out`; returns the manifest of its snapshot.
 
     Documents and ledger are those of a build of all inputs, without those that were taken down. Without new files
-    nothing is changed, and the manifest is the current one.
+    nothing is changed, and the manifest is the current one. With `memory`, the engine has as many of its workers as fit
+    into this number of bytes.
 
-    Raises: before the first stage, ConfigError for other settings than those of the build, or a `.work` that is
-    incomplete, InputError for files that have changed or are missing, and if `out` holds no finished build, and
-    IntegrityError if published files are missing or the tokenizer is altered; RunError if a stage failed.
+    Raises: before the first stage, ConfigError for other settings than those of the build, a `.work` that is
+    incomplete, or if one worker needs more than `memory`, InputError for files that have changed or are missing, and if
+    `out` holds no finished build, and IntegrityError if published files are missing or the tokenizer is altered;
+    RunError if a stage failed.
     """
     layout = Layout(out)
     with hold_base(layout, "append", lambda manifest: check_settings(config, manifest)) as base:
         new = find_new(config, base)
         if any(new):
             check_base(base)
+            sizes = sizes or Sizes()
+            if memory is not None:
+                fit = fit_snapshot(config, base, new, engine.num_workers, memory, sizes)
+                engine, sizes = fit.engine(engine, memory, teller(listen)), fit.sizes
             takedowns = read_takedowns(layout, base.manifest)
             with owned(layout, engine, teller(listen)) as engine:
                 listen(StageEvent("", "accepted"))
-                SnapshotRun(config, base, engine, takedowns, sizes=sizes or Sizes(), listen=listen).make(new)
+                SnapshotRun(config, base, engine, takedowns, sizes=sizes, listen=listen).make(new)
         return load_manifest(layout)

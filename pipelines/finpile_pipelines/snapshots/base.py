@@ -114,6 +114,12 @@ def clean_shards(layout: Layout, manifest: Mapping[str, Any]) -> tuple[ShardRef,
     return tuple(refs)
 
 
+def largest_shard(layout: Layout, manifest: Mapping[str, Any]) -> int:
+    """Bytes of the largest file among the clean shards of a snapshot; 0 if `.work` has none."""
+    records = (stage_record.load_stage(work.work("clean")) for work in _works(layout, manifest))
+    return max((seal.size_bytes for record in records if record is not None for seal in record.seals), default=0)
+
+
 def _works(layout: Layout, manifest: Mapping[str, Any]) -> list[Layout]:
     """Where the build and each snapshot up to this one were made."""
     works = (layout.snapshot_work(snapshot) for snapshot in range(number_of(manifest) + 1))

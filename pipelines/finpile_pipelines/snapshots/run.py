@@ -29,14 +29,15 @@ from finpile.output.stage_record import StageRecord
 from finpile.output.takedowns import TAKEDOWN
 from finpile.plugins import stages
 from finpile.sources.readers.record_evidence import decide_orders, evidence_by_entry
-from finpile_pipelines.build import load
+from finpile_pipelines.build import load, stage_names
 from finpile_pipelines.corpus import clean, ingest, split
 from finpile_pipelines.engines.local import preload
 from finpile_pipelines.executors import incremental
 from finpile_pipelines.out_folder import OutFolder
+from finpile_pipelines.plan.memory import Fitted, fit_built
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.snapshots import publish, tokens
-from finpile_pipelines.snapshots.base import Base
+from finpile_pipelines.snapshots.base import Base, largest_shard
 from finpile_pipelines.snapshots.commit import commit, forget_decisions
 from finpile_pipelines.snapshots.new_inputs import same_stage
 from finpile_pipelines.snapshots.selection import Selection
@@ -55,6 +56,15 @@ def check_base(base: Base) -> None:
     base.check_files()
     if tokens.are_made(base):
         tokens.check_tokenizer(base)
+
+
+def fit_snapshot(
+    config: CorpusConfig, base: Base, new: Sequence[Sequence[Any]], workers: int, most_bytes: int, sizes: Sizes
+) -> Fitted:
+    """The snapshot after `base` with the documents of the files `new`, by source entry, as `fit_built`."""
+    names = [*stage_names(config, stages.DEDUPLICATED), *([TOKENS] if tokens.are_made(base) else ())]
+    shard_bytes = largest_shard(base.layout, base.manifest)
+    return fit_built(config, base.manifest, names, shard_bytes, workers, most_bytes, sizes, new)
 
 
 class SnapshotRun:
