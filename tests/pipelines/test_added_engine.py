@@ -90,7 +90,7 @@ def test_build_on_an_engine_of_another_package_has_the_bytes_of_a_local_build(
     assert [job.split("-")[1] for job in jobs] == ["ingest", "exact", "near", "split"]
     assert len({job.rpartition("-")[2] for job in jobs}) == 1, "the name of a job ends with that of the run"
     message = "ended job there:2/0123456789ab of an earlier run, whose launcher was killed"
-    assert [event.detail for event in told if event.state == "found job"] == [message]
+    assert [event.detail for event in told if event.state == "note"] == [message]
     assert not Path(Layout(str(out)).root, ".work", "run.json").exists()
 
 
