@@ -57,13 +57,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     programs, problems = _programs(options.clones, options.venvs.expanduser())
     _compile_kernels()
     for size in options.sizes:
-        inputs = {suffix: _inputs(options.data, options.folder, size, suffix) for suffix in (".zst", ".gz")}
+        _inputs(options.data, options.folder, size, ".zst")
         judge = (
             MixJudge.of(options.data) if size == MIX else PlantedJudge.of(options.folder / f"corpus-{float(size):g}")
         )
         for contender in CONTENDERS:
             if contender.kind in options.kinds and judge.gigabytes <= contender.most_gb:
-                _measure(contender, size, inputs[contender.suffix], judge, programs, problems, options.folder)
+                inputs = _inputs(options.data, options.folder, size, contender.suffix)
+                _measure(contender, size, inputs, judge, programs, problems, options.folder)
     runs = [json.loads(path.read_text()) for path in options.folder.glob("board-*.json")]
     report = Report(options.results, "scoreboard", "Deduplication beside other programs", ("numba", "pyarrow"))
     for part in _sections(runs):

@@ -17,12 +17,12 @@ from finpile.output.manifest import counts_by_stage, load_manifest
 from finpile.output.snapshots import number_of
 from finpile.output.takedowns import Wanted
 from finpile_cli.append import tell_of_tokens
-from finpile_cli.build import stage_lines
+from finpile_cli.build import check_memory, stage_lines
 from finpile_cli.console import Console, json_option
 from finpile_cli.display import Display
 from finpile_cli.engine import BeamOptionsLast, Placement, heavy_imports, placement_options
 from finpile_cli.language_models import check_run, steps_with
-from finpile_cli.option_groups import dataset_option, source_option, where_option
+from finpile_cli.option_groups import dataset_option, memory_option, source_option, where_option
 from finpile_cli.paths import PathOrUrl
 
 _NUM_SHOWN = 5
@@ -47,6 +47,7 @@ _NUM_SHOWN = 5
 )
 @click.option("--dry-run", is_flag=True, help="Print what would be done, and change nothing.")
 @placement_options
+@memory_option
 @json_option
 def remove_command(
     out: str,
@@ -59,6 +60,7 @@ def remove_command(
     runs: Sequence[str],
     dry_run: bool,
     placement: Placement,
+    memory: int | None,
     as_json: bool,
 ) -> None:
     """Take documents out of a finished build, as a snapshot of it.
@@ -71,6 +73,7 @@ def remove_command(
     wanted = _wanted(out, named, documents_from, dataset, source, where)
     if not dry_run and (why is None or not why.strip()):
         raise ConfigError("--why TEXT is the reason that the ledger keeps: say it, or --dry-run")
+    check_memory(placement, memory)
     for run in runs:
         check_run(out, run)
     with heavy_imports(is_lean=placement.is_local):
@@ -84,8 +87,9 @@ def remove_command(
         _print_preview(console, found, out, runs)
         return
     before = number_of(load_manifest(Layout(out)))
+    listen = stage_lines(display, f"removing from {out}")
     with display:
-        manifest = remove(out, wanted, why, engine, listen=stage_lines(display, f"removing from {out}"))
+        manifest = remove(out, wanted, why, engine, memory=memory, listen=listen)
     _print_not_compared(console, out, not_compared(out, wanted))
     _close(console, manifest, out, runs, is_new=number_of(manifest) != before)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -40,9 +40,13 @@ class Ledger:
         if is_copy:
             self.copies.update(named)
 
-    def missing(self, ids: set[str]) -> str | None:
-        """A document that is named by a removed one, and is neither kept nor removed; None if there is none."""
-        return min(self._named - ids, default=None)
+    def find(self, ids: Iterable[str]) -> None:
+        """Notes documents that are of the day: kept ones, and removed ones that passed `clean`."""
+        self._named.difference_update(ids)
+
+    def missing(self) -> str | None:
+        """A document that a removed one names and that was not found; None if there is none."""
+        return min(self._named, default=None)
 
 
 class Texts:
@@ -56,8 +60,6 @@ class Texts:
         self._num_parts: Counter[Label] = Counter()
         self._dates = DateCounts()
         self._texts = TextCounts()
-        self.ids: set[str] = set()
-        """Of the documents that passed `clean`."""
 
     def add_spans(self, rows: pa.Table) -> None:
         """Adds the spans among rows of the ledger."""
@@ -67,21 +69,25 @@ class Texts:
         """Adds kept documents of one source."""
         label = (documents["dataset"][0].as_py(), documents["source"][0].as_py())
         self._dates.add(label, documents)
-        self.ids.update(documents["id"].to_pylist())
         for locator in documents["locator"].to_pylist() if label in self._divided else ():
             self._add_part(label, locator)
         for identifier, view in zip(documents["id"].to_pylist(), text_views(documents), strict=True):
             self._texts.add(label, identifier, bytes(view))
 
-    def add_removed(self, rows: pa.Table) -> None:
-        """Adds the documents that one stage removed as a whole, and the dates that `clean` could not use."""
+    def add_removed(self, rows: pa.Table) -> list[str]:
+        """Adds the documents that one stage removed as a whole, and the dates that `clean` could not use.
+
+        Returns the ids of the documents that had passed `clean`.
+        """
+        cleaned = []
         self._dates.add_removed(rows)
         for row in rows.filter(pc.is_null(rows["start"])).to_pylist():
             label = label_of(row)
             if label in self._divided:
                 self._add_part(label, row["locator"])
             if self._texts.add_removed(row):
-                self.ids.add(row["id"])
+                cleaned.append(row["id"])
+        return cleaned
 
     def counts(self) -> StageCounts:
         """Those of `clean` that are no sums over files."""

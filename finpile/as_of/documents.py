@@ -76,21 +76,22 @@ def write_cut(source: Layout, target: Layout, manifest: Mapping[str, Any], cut: 
             )
             removed.append(count_ledger(target.root, path, rows["stage"][0].as_py(), rows))
     for entry in removed:
-        texts.add_removed(read_published(target.root, entry["path"]))
+        ledger.find(texts.add_removed(read_published(target.root, entry["path"])))
     documents = []
     for file in files.below("documents"):
         rows, path = rows_of_day(file, cut), file.path
         if rows.num_rows:
             rows = _with_copies(rows, ledger.copies)
             texts.add(rows)
+            ledger.find(rows["id"].to_pylist())
             stored = rows.drop_columns(["dataset", "source"])
             storage.write_parquet(storage.join(target.root, path), stored)
             facts = facts_of(files.facts_of(path), rows)
             documents.append(count_documents(target.root, path, rows, facts))
-    if ledger.missing(texts.ids):
+    if missing := ledger.missing():
         raise IntegrityError(
-            f"{source.root}: a document up to {cut.day} was removed in favour of {ledger.missing(texts.ids)}, which is "
-            "later: the build is damaged, or one of its stages does not keep the order of time"
+            f"{source.root}: a document up to {cut.day} was removed in favour of {missing}, which is later: the build "
+            "is damaged, or one of its stages does not keep the order of time"
         )
     return stage_counts(manifest, documents, removed, texts)
 

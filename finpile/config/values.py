@@ -21,6 +21,8 @@ class Setting(Protocol):
 
 def to_dict(value: Any) -> Any:
     """A configuration as JSON values, including defaults."""
+    if value is None or isinstance(value, (str, int, float)):
+        return value
     if isinstance(value, Setting):
         return value.to_setting()
     if isinstance(value, WeightConfig):

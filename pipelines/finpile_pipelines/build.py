@@ -64,11 +64,11 @@ def build(
     prepared = {name: stage.prepare(config) for name, stage in table.items()}
     prepared["ingest"] = outside(prepared["ingest"], config, layout.root)
     check_kind(layout)
-    if not fresh and not replace:
-        check_later_stages(layout, until)
-    if not fresh:
-        check_snapshots(layout)
     with hold(layout, "build") as is_writable:
+        if not fresh and not replace:
+            check_later_stages(layout, until)
+        if not fresh:
+            check_snapshots(layout)
         folder = OutFolder(layout, config, until, replace=replace, is_writable=is_writable)
         folder.check_name()
         with owned(layout, engine, teller(listen), is_writable=is_writable) as engine:

@@ -46,11 +46,11 @@ def check_later_stages(layout: Layout, until: str) -> None:
 
 
 def check_snapshots(layout: Layout) -> None:
-    """Raises: ConfigError for a build to which documents were appended: it is built again as a whole only."""
+    """Raises: ConfigError for a build with snapshots: it is built again as a whole only."""
     if storage.exists(layout.snapshots):
         raise ConfigError(
-            f"-o {layout.root} holds snapshots of `finpile append`: append to it, or say --fresh to build the corpus "
-            "of all inputs again without them"
+            f"-o {layout.root} holds snapshots of `finpile append` or `finpile remove`: append to it, or say --fresh "
+            "to build the corpus of all inputs again without them"
         )
 
 

@@ -25,6 +25,7 @@ from finpile.config import load_config
 from finpile.errors import ConfigError, FinpileError, InputError
 from finpile.history import document
 from finpile.output.layout import Layout
+from finpile.output.lock import hold
 from finpile.output.manifest import published
 from finpile.output.snapshots import load_snapshot
 from finpile.storage.file_systems import file_system_of
@@ -201,6 +202,25 @@ def test_files_in_out_are_no_inputs(tmp_path: Path) -> None:
     )
     with pytest.raises(InputError, match=rf"'News' has no file but what lies in -o {out}"):
         build(load_config(path), str(out), Engine(), until="split", fresh=True)
+
+
+def test_no_build_drops_a_snapshot_unasked(appended: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even one that is published just before the build has the lock."""
+    config, out = appended
+    before = documents_of(out)
+    with pytest.raises(ConfigError, match="holds snapshots"):
+        build(load_config(config), str(out), Engine(), until="split")
+    snapshots, aside = out / "snapshots", config.parent / "aside"
+    snapshots.rename(aside)
+
+    def publish_first(layout: Layout, what: str) -> Any:
+        aside.rename(snapshots)
+        return hold(layout, what)
+
+    monkeypatch.setitem(build.__globals__, "hold", publish_first)
+    with pytest.raises(ConfigError, match="holds snapshots"):
+        build(load_config(config), str(out), Engine(), until="split")
+    assert documents_of(out).equals(before)
 
 
 def test_a_fresh_build_has_no_snapshots(appended: tuple[Path, Path]) -> None:

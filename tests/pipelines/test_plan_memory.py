@@ -149,27 +149,39 @@ def test_a_refused_build_writes_nothing_and_one_that_fits_publishes_the_same(
     assert snapshot(tmp_path / "out") == snapshot(sample_build)
 
 
-def test_an_append_stays_in_the_memory_that_a_refusal_names(tmp_path: Path) -> None:
+def test_a_snapshot_stays_in_the_memory_that_a_refusal_names(tmp_path: Path) -> None:
     days, config, out = make_days(1, 3), tmp_path / "corpus.yaml", tmp_path / "out"
     config.write_text(yaml.safe_dump(CORPUS))
     write_batch(tmp_path, "start", days[0] + days[1])
     build(load_config(config), str(out), Engine(), until="split")
-    command = ("append", out, config, "--workers", 2)
-    assert "no new files" in _invoke(*command, "--memory", "1MiB").output, "what has nothing to do needs no memory"
-    before = documents_of(out)
+    append = ("append", out, config, "--workers", 2)
+    assert "no new files" in _invoke(*append, "--memory", "1MiB").output, "what has nothing to do needs no memory"
     write_batch(tmp_path, "more", days[2])
+    _stays_in_named_memory(append, out)
+    build(load_config(config), str(tmp_path / "all"), Engine(), until="split")
+    appended = documents_of(out)
+    assert appended.equals(documents_of(tmp_path / "all"))
+    gone = appended["id"][0].as_py()
+    _stays_in_named_memory(("remove", out, "--document", gone, "--why", "they asked", "--workers", 2), out)
+    assert {*appended["id"].to_pylist()} - {*documents_of(out)["id"].to_pylist()} == {gone}
+
+
+def _stays_in_named_memory(command: tuple[object, ...], out: Path) -> None:
+    before, waiting = documents_of(out), _snapshot_work(out)
     refused = _invoke(*command, "--memory", "1MiB")
     assert isinstance(refused.exception, ConfigError)
     assert documents_of(out).equals(before)
-    assert not (out / ".work" / "snapshots").exists()
+    assert _snapshot_work(out) == waiting
     named = re.search(r"give --memory (\d+)MiB", str(refused.exception))
     assert named
     arguments = [sys.executable, "-m", "finpile_cli", *map(str, command), "--memory", f"{named[1]}MiB"]
     subprocess.run(arguments, check=True, capture_output=True)
     manifest = load_manifest(Layout(str(out)))
     assert max(stage["peak_memory_bytes"] for stage in manifest["stages"]) <= int(named[1]) << 20
-    build(load_config(config), str(tmp_path / "all"), Engine(), until="split")
-    assert documents_of(out).equals(documents_of(tmp_path / "all"))
+
+
+def _snapshot_work(out: Path) -> list[Path]:
+    return sorted((out / ".work" / "snapshots").glob("*"))
 
 
 def test_larger_shards_and_more_documents_of_a_build_need_more_memory(sample_config: Path, sample_build: Path) -> None:

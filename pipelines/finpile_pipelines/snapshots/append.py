@@ -45,10 +45,7 @@ def append(
         new = find_new(config, base)
         if any(new):
             check_base(base)
-            sizes = sizes or Sizes()
-            if memory is not None:
-                fit = fit_snapshot(config, base, new, engine.num_workers, memory, sizes)
-                engine, sizes = fit.engine(engine, memory, teller(listen)), fit.sizes
+            engine, sizes = fit_snapshot(config, base, new, engine, memory, sizes or Sizes(), listen)
             takedowns = read_takedowns(layout, base.manifest)
             with owned(layout, engine, teller(listen)) as engine:
                 listen(StageEvent("", "accepted"))

@@ -28,11 +28,12 @@ from finpile.output.layout import Layout
 from finpile.output.manifest import load_manifest
 from finpile.output.snapshots import published_files
 from finpile.output.takedowns import REASON, Wanted, read_takedowns
+from finpile.sources.readers.finding import InputFile
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.runner.owner import owned
 from finpile_pipelines.snapshots.commit import hold_base
 from finpile_pipelines.snapshots.new_inputs import check_version
-from finpile_pipelines.snapshots.run import SnapshotRun, check_base
+from finpile_pipelines.snapshots.run import SnapshotRun, check_base, fit_snapshot
 from finpile_pipelines.snapshots.selection import select
 from finpile_pipelines.stage import Sizes
 from finpile_pipelines.stage_runner import Listener, StageEvent, teller
@@ -48,32 +49,37 @@ def remove(
     engine: Engine,
     *,
     sizes: Sizes | None = None,
+    memory: int | None = None,
     listen: Listener = lambda event: None,
 ) -> dict[str, Any]:
     """Takes the `wanted` documents out of the build in `out`; returns the manifest of its snapshot.
 
     `why` is in the ledger. Documents that were taken down before stay so, with their reason. If all that are wanted
-    were taken down before, nothing is changed, and the manifest is the current one.
+    were taken down before, nothing is changed, and the manifest is the current one. With `memory`, the engine has as
+    many of its workers as fit into this number of bytes.
 
     Raises: InputError if `out` holds no finished build, no document is wanted, or an id is unknown; ConfigError for a
-    `.work` that is incomplete, or another version of FinPile; RunError if a stage failed.
+    `.work` that is incomplete, another version of FinPile, or if one worker needs more than `memory`; RunError if a
+    stage failed.
     """
     layout = Layout(out)
     with hold_base(layout, "remove", check_version) as base, ExitStack() as stack:
         check_conditions(wanted, base.manifest)
         check_base(base)
+        config = from_dict(base.manifest["config"])
+        no_files: list[list[InputFile]] = [[] for _ in config.sources]
+        engine, sizes = fit_snapshot(config, base, no_files, engine, memory, sizes or Sizes(), listen)
         engine = stack.enter_context(owned(layout, engine, teller(listen)))
         listen(StageEvent("", "accepted"))
         known = read_takedowns(layout, base.manifest)
         found = select(base, engine, wanted, why, known)
         _check(wanted, found.rows, known, out)
         if found.rows.num_rows:
-            config = from_dict(base.manifest["config"])
             takedowns = pa.concat_tables([known, found.rows]).sort_by("id")
             facts = facts_of_removal(out, base.published, found.rows["id"].to_pylist())
             found = replace(found, facts={"taken_down": facts})
-            run = SnapshotRun(config, base, engine, takedowns, found, sizes=sizes or Sizes(), listen=listen)
-            run.make([[] for _ in config.sources])
+            run = SnapshotRun(config, base, engine, takedowns, found, sizes=sizes, listen=listen)
+            run.make(no_files)
         return load_manifest(layout)
 
 

@@ -34,7 +34,7 @@ from finpile_pipelines.corpus import clean, ingest, split
 from finpile_pipelines.engines.local import preload
 from finpile_pipelines.executors import incremental
 from finpile_pipelines.out_folder import OutFolder
-from finpile_pipelines.plan.memory import Fitted, fit_built
+from finpile_pipelines.plan.memory import fit_built
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.snapshots import publish, tokens
 from finpile_pipelines.snapshots.base import Base, largest_shard
@@ -42,7 +42,7 @@ from finpile_pipelines.snapshots.commit import commit, forget_decisions
 from finpile_pipelines.snapshots.new_inputs import same_stage
 from finpile_pipelines.snapshots.selection import Selection
 from finpile_pipelines.stage import Context, Sizes, Stage
-from finpile_pipelines.stage_runner import Listener, StageRunner, run_stages
+from finpile_pipelines.stage_runner import Listener, StageRunner, run_stages, teller
 
 TOKENS = "tokens"
 _DIGESTS = ("digest", "digest_before_filters")
@@ -59,12 +59,25 @@ def check_base(base: Base) -> None:
 
 
 def fit_snapshot(
-    config: CorpusConfig, base: Base, new: Sequence[Sequence[Any]], workers: int, most_bytes: int, sizes: Sizes
-) -> Fitted:
-    """The snapshot after `base` with the documents of the files `new`, by source entry, as `fit_built`."""
+    config: CorpusConfig,
+    base: Base,
+    new: Sequence[Sequence[Any]],
+    engine: Engine,
+    memory: int | None,
+    sizes: Sizes,
+    listen: Listener,
+) -> tuple[Engine, Sizes]:
+    """What makes the snapshot after `base` with the documents of the files `new`, by source entry, in `memory` bytes:
+    the engine with the workers that fit, and sizes; without `memory`, those given.
+
+    Raises: ConfigError as `fit_built`.
+    """
+    if memory is None:
+        return engine, sizes
     names = [*stage_names(config, stages.DEDUPLICATED), *([TOKENS] if tokens.are_made(base) else ())]
     shard_bytes = largest_shard(base.layout, base.manifest)
-    return fit_built(config, base.manifest, names, shard_bytes, workers, most_bytes, sizes, new)
+    fit = fit_built(config, base.manifest, names, shard_bytes, engine.num_workers, memory, sizes, new)
+    return fit.engine(engine, memory, teller(listen)), fit.sizes
 
 
 class SnapshotRun:
