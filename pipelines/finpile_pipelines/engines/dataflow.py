@@ -28,11 +28,11 @@ _MACHINES = (("n2-highcpu", 1 << 30), ("n2-standard", 4 << 30), ("n2-highmem", 8
 #: A cancelled job ends within this time. States in which it has ended: done, failed, cancelled, updated, drained.
 _END_SECONDS, _POLL_SECONDS = 300.0, 5.0
 _ENDED = frozenset({3, 4, 5, 6, 8})
-#: The image, unpacked, the operating system, and logs.
-_SYSTEM_BYTES = 20 << 30
+#: The image, unpacked, the operating system, and logs; the cores of a machine.
+_SYSTEM_BYTES, _CORES = 20 << 30, 4
 
 
-def worker_args(part_bytes: int, cores: int = 4) -> list[str]:
+def worker_args(part_bytes: int) -> list[str]:
     """Beam's options for workers whose processes, each with one thread, hold one file each.
 
     Dataflow starts a process for each core; `--sdk_worker_parallelism` is read by the job servers of Spark and Flink.
@@ -51,9 +51,9 @@ def worker_args(part_bytes: int, cores: int = 4) -> list[str]:
             f"{_MACHINES[-1][0]} has {_MACHINES[-1][1]:,}: use smaller files"
         )
     # A file that is read or written is kept on disk once while it is sent, beside the process's own temporary one.
-    disk = _SYSTEM_BYTES + cores * 2 * text_bytes
+    disk = _SYSTEM_BYTES + _CORES * 2 * text_bytes
     return [
-        f"--machine_type={machine}-{cores}",
+        f"--machine_type={machine}-{_CORES}",
         f"--disk_size_gb={math.ceil(disk / 1e9)}",
         "--number_of_worker_harness_threads=1",
     ]
