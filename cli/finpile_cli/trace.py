@@ -10,7 +10,7 @@ import click
 from finpile.documents.split import TRAIN
 from finpile.errors import ConfigError, InputError
 from finpile.output.layout import Layout
-from finpile.output.snapshots import BUILD, is_published, load_build
+from finpile.output.snapshots import BUILD, check_tokens, is_published
 from finpile_cli.console import Console, json_option
 from finpile_cli.language_models import check_run, seen_batches, steps_that_saw
 from finpile_cli.option_groups import dataset_option, source_option, split_option
@@ -82,7 +82,7 @@ def trace_command(
         raise ConfigError("say one of --sequence, --step and --document")
     if step is not None and run is None:
         raise ConfigError("--step needs --run: the folder of the training run")
-    load_build(Layout(out), through="tokens")
+    check_tokens(Layout(out))
     heldout = _heldout_source(sequence, split, dataset, source)
     console = Console(as_json)
     if sequence is not None:

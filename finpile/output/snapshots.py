@@ -24,7 +24,7 @@ from finpile import storage
 from finpile.documents.document import with_column
 from finpile.errors import InputError
 from finpile.output.layout import Layout
-from finpile.output.manifest import CHECKSUM, SNAPSHOT, damaged_manifest, is_unaltered, load_manifest
+from finpile.output.manifest import CHECKSUM, SNAPSHOT, counts_by_stage, damaged_manifest, is_unaltered, load_manifest
 from finpile.output.published_files import PublishedFile, PublishedFiles, unlisted_files
 
 #: The number of the build to which the first snapshot was added. Tokenizer, tokens and reports are its.
@@ -88,18 +88,12 @@ def pending(layout: Layout, manifest: Mapping[str, Any]) -> Mapping[str, Any] | 
         return None
 
 
-def load_build(layout: Layout, *, through: str) -> dict[str, Any]:
-    """The manifest of the build, which ran the stage `through`; that of its first snapshot or of a later one lists no
-    stage after the split.
-
-    Raises: InputError as `load_manifest`.
-    """
+def check_tokens(layout: Layout) -> None:
+    """Raises: InputError as `load_manifest` if the build has no tokens; of one with snapshots, number 0 lists them."""
     if not numbers(layout):
-        return load_manifest(layout, through=through)
-    manifest = load_snapshot(layout, BUILD)
-    if through not in [stage["stage"] for stage in manifest["stages"]]:
-        raise InputError(f"{layout.root} was built without the stage {through}: run `finpile build --fresh` for it")
-    return manifest
+        load_manifest(layout, through="tokens")
+    elif "tokens" not in counts_by_stage(load_snapshot(layout, BUILD)):
+        raise InputError(f"{layout.root} was built without the stage tokens: run `finpile build --fresh` for it")
 
 
 def published_files(layout: Layout, number: int | None = None) -> PublishedFiles:
