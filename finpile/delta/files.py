@@ -76,7 +76,7 @@ class TableFile:
         url = storage.join(folder, self.path)
         if self.counts is not None:
             return storage.is_parquet_of(url, self._counted(self.counts))
-        return self.is_linked(folder) or storage.digest_of(url)[0] == self.file.record.checksum
+        return self.is_linked(folder) or storage.digest_of(url) == self.file.record.checksum
 
     def remove_altered(self, folder: str) -> None:
         """Removes the file from the folder of its table if it is there and not whole."""

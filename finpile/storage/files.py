@@ -55,13 +55,13 @@ File: TypeAlias = str | Encoded
 Source: TypeAlias = File | pa.Buffer
 
 
-def digest_of(url: str) -> tuple[str, int]:
-    """SHA-256 of a file's bytes, as 64 hex digits, and their number."""
-    return digest_with_tail(url)[:2]
+def digest_of(url: str) -> str:
+    """SHA-256 of a file's bytes, as 64 hex digits."""
+    return digest_with_tail(url)[0]
 
 
 def digest_with_tail(url: str) -> tuple[str, int, bytes]:
-    """The same, and the last bytes of the file: 1 MiB or more, or all."""
+    """The same, the number of bytes, and the last bytes of the file: 1 MiB or more, or all."""
     digest, size, blocks = hashlib.sha256(), 0, deque[bytes](maxlen=2)
     with open_file(url) as stream:
         while block := stream.read(_BLOCK_BYTES):

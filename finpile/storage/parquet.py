@@ -124,7 +124,7 @@ def is_parquet_of(url: str, table: pa.Table) -> bool:
     with pa.BufferOutputStream() as stream:
         _write(stream, table)
         expected = stream.getvalue()
-    if files.digest_of(url)[0] == hashlib.sha256(expected).hexdigest():
+    if files.digest_of(url) == hashlib.sha256(expected).hexdigest():
         return True
     try:
         wanted, found = (read_parquet_footer(source)[0] for source in (expected, url))

@@ -121,4 +121,4 @@ def loaded(paths: Collection[str]) -> list[str]:
 def tokenizer_checksum(layout: Layout) -> str:
     """SHA-256 of tokenizer.json, or of use.json, which identifies the tokenizer of a token shard."""
     used = storage.join(layout.tokenizer, USED_FILE)
-    return storage.digest_of(used if storage.is_file(used) else storage.join(layout.tokenizer, TOKENIZER_FILE))[0]
+    return storage.digest_of(used if storage.is_file(used) else storage.join(layout.tokenizer, TOKENIZER_FILE))

@@ -38,7 +38,7 @@ class Alphabet:
         """Identifies the alphabet by its content; empty for bytes."""
         if self._tokenizer is None:
             return ""
-        return storage.digest_of(storage.join(self._tokenizer, "tokenizer.json"))[0]
+        return storage.digest_of(storage.join(self._tokenizer, "tokenizer.json"))
 
 
 def open_alphabet(config: SubstringConfig, root: str) -> Alphabet:

@@ -126,7 +126,7 @@ def settings(context: Context) -> list[Any]:
 def prepare(config: CorpusConfig) -> list[str]:
     """The digests of the files that filters read. Raises: ConfigError if one is missing or unusable."""
     files = sorted({file for source in config.sources for file in filter_files(source)})
-    return [storage.digest_of(file)[0] for file in files]
+    return [storage.digest_of(file) for file in files]
 
 
 def check(context: Context) -> list[Order | None]:
