@@ -56,7 +56,7 @@ def extend(layout: Layout, manifest: Mapping[str, Any]) -> None:
             before = None if number == there[0] else _version(layout, number - 1, manifest)
             log.add(number, _put(table, folder, before, _version(layout, number, manifest)))
             is_due = number % CHECKPOINT_EVERY == 0 or number == there[0]
-            if number and is_due and not log.has_checkpoint(number):
+            if number and is_due and number not in log.checkpoints():
                 log.write_checkpoint(number, log.state(number))
 
 

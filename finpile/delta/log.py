@@ -150,10 +150,6 @@ class Log:
         """Whether a version has a commit."""
         return storage.is_file(self._commit(version))
 
-    def has_checkpoint(self, version: int) -> bool:
-        """Whether a version has one."""
-        return storage.is_file(self._checkpoint(version))
-
     def read(self, version: int) -> bytes:
         """The bytes of a commit. Raises: FileNotFoundError."""
         return storage.read_bytes(self._commit(version))
@@ -171,20 +167,16 @@ class Log:
                 "folder `delta`, run the same command again, and then `finpile delta OUT`"
             ) from error
 
-    def replace(self, version: int, commit: bytes) -> bool:
-        """Writes the commit of a version, unless it is there; returns whether it was written.
-
-        On a local disk the moment of the version stays.
-        """
+    def replace(self, version: int, commit: bytes) -> None:
+        """Writes the commit of a version, unless it is there. On a local disk the moment of the version stays."""
         url, before = self._commit(version), None
         with suppress(FileNotFoundError):
             if self.read(version) == commit:
-                return False
+                return
             before = os.stat(url) if storage.is_local(url) else None
         storage.write_bytes(url, commit)
         if before is not None:
             os.utime(url, ns=(before.st_atime_ns, before.st_mtime_ns))
-        return True
 
     def state(self, version: int) -> State:
         """The files of a version, from the last checkpoint before it and the commits after that."""
