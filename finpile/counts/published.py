@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from itertools import chain
 from typing import Any
 
@@ -85,11 +86,5 @@ def files_of(rows: Iterable[Mapping[str, Any]]) -> list[FileRecord]:
 
 
 def _file(root: str, path: str, num_rows: int) -> dict[str, Any]:
-    record = stage_record.file_record(root, path, num_rows)
-    return {
-        "path": record.path,
-        "size_bytes": record.size_bytes,
-        "checksum": record.checksum,
-        "footer": record.footer,
-        "rows": num_rows,
-    }
+    record = asdict(stage_record.file_record(root, path, num_rows))
+    return {"rows": record.pop("num_rows"), **record}

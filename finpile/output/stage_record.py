@@ -43,13 +43,8 @@ class FileRecord:
     @classmethod
     def of_counts(cls, counts: Mapping[str, Any]) -> FileRecord:
         """That of a row of the counts of `split` (`finpile.counts.published`)."""
-        return cls(
-            path=counts["path"],
-            size_bytes=counts["size_bytes"],
-            checksum=counts["checksum"],
-            num_rows=counts["rows"],
-            footer=counts["footer"],
-        )
+        names = ("path", "size_bytes", "checksum", "footer")
+        return cls(num_rows=counts["rows"], **{name: counts[name] for name in names})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
