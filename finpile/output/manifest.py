@@ -43,6 +43,15 @@ def write_manifest(url: str, manifest: Mapping[str, Any]) -> dict[str, Any]:
     return sealed
 
 
+def find_manifest(layout: Layout) -> dict[str, Any] | None:
+    """The manifest in OUT, of any version; None if there is none, or it is damaged or altered."""
+    try:
+        found = storage.read_json(layout.manifest)
+    except (FileNotFoundError, ValueError):
+        return None
+    return found if isinstance(found, dict) and is_unaltered(found) else None
+
+
 def load_manifest(layout: Layout, *, through: str = "split") -> dict[str, Any]:
     """The manifest of a finished build that ran the stage `through`; `finpile dedup` ends with the split.
 

@@ -13,7 +13,7 @@ from finpile.config import CorpusConfig, to_dict
 from finpile.errors import ConfigError, command_line
 from finpile.output.build_state import BuildState, read_state, write_state
 from finpile.output.layout import Layout
-from finpile.output.manifest import damaged_manifest, file_of_list, is_unaltered
+from finpile.output.manifest import damaged_manifest, file_of_list, find_manifest
 from finpile.output.takedowns import LIST_SUFFIX, read_takedowns
 from finpile.plugins import stages
 
@@ -62,11 +62,8 @@ def check_takedowns(layout: Layout, saved: str | None) -> None:
     """
     if not any(name.endswith(LIST_SUFFIX) for name in storage.names_in(layout.snapshots)):
         return  # nothing was taken down, or the lists were saved by the run that is continued
-    try:
-        manifest = storage.read_json(layout.manifest)
-    except (FileNotFoundError, ValueError):
-        manifest = {}
-    if not is_unaltered(manifest):
+    manifest = find_manifest(layout)
+    if manifest is None:
         raise damaged_manifest(layout.manifest, "is missing or altered, and lists the documents that were taken down")
     file, takedowns = file_of_list(manifest), read_takedowns(layout, manifest)
     if file is None:

@@ -15,7 +15,7 @@ from finpile import delta, storage
 from finpile.config import CorpusConfig, to_dict
 from finpile.output import stage_record
 from finpile.output.layout import CARD_FILES, Layout
-from finpile.output.manifest import MANIFEST_VERSION, is_unaltered, write_manifest
+from finpile.output.manifest import MANIFEST_VERSION, find_manifest, write_manifest
 from finpile.output.snapshots import BUILD
 from finpile.output.stage_record import StageRecord, fingerprint
 from finpile.report.dataset_card import write_card
@@ -178,11 +178,11 @@ class StageRunner:
         """Writes the manifest, with `more` keys, the dataset card and the Delta tables, which `tables` switches on or
         off, unless they exist and nothing has changed; returns the manifest."""
         stages = json.loads(json.dumps([record.to_json() for record in self.records.values()]))
-        found = _read_manifest(self._layout)
+        found = find_manifest(self._layout)
         resolved = to_dict(config)
         has_tables = delta.wants(self._layout, tables)
         is_same = not self._num_run and not self._folder.is_open and self._has_card() and self._has_tables(has_tables)
-        if is_same and found is not None and found["stages"] == stages and _kinds(found["config"]) == _kinds(resolved):
+        if is_same and found is not None and _is_of(found, stages, resolved):
             return found
         self._folder.claim("its manifest has to be written")
         self._folder.remove_later()
@@ -212,6 +212,11 @@ class StageRunner:
 
     def _has_card(self) -> bool:
         return all(storage.is_file(storage.join(self._layout.root, path)) for path in CARD_FILES)
+
+
+def _is_of(manifest: Mapping[str, Any], stages: Sequence[Any], config: Mapping[str, Any]) -> bool:
+    is_read = manifest["version"] == MANIFEST_VERSION and manifest["stages"] == stages
+    return is_read and _kinds(manifest["config"]) == _kinds(config)
 
 
 def _kinds(config: Mapping[str, Any]) -> list[str | None]:
@@ -248,13 +253,3 @@ def cpu_seconds() -> float:
     """Of this process, of the local workers that have ended, and of the workers of jobs."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime + workers_cpu_seconds() + USED.cpu_seconds
-
-
-def _read_manifest(layout: Layout) -> dict[str, Any] | None:
-    """The manifest; None if there is none, or it is damaged."""
-    try:
-        found = storage.read_json(layout.manifest)
-    except (FileNotFoundError, ValueError):
-        return None
-    is_ours = isinstance(found, dict) and "stages" in found and found.get("version") == MANIFEST_VERSION
-    return found if is_ours and is_unaltered(found) else None

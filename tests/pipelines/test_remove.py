@@ -27,7 +27,7 @@ from finpile.audit.judgements import append_answer, read_answers
 from finpile.audit.sample import draw
 from finpile.config import CorpusConfig, load_config
 from finpile.documents.conditions import Condition
-from finpile.errors import ConfigError, InputError
+from finpile.errors import ConfigError, InputError, IntegrityError
 from finpile.explorer import write_explorer
 from finpile.explorer.corpus import Corpus
 from finpile.output.layout import Layout
@@ -244,6 +244,13 @@ def test_a_fresh_build_brings_nothing_back_silently(copies: tuple[Path, CorpusCo
     before, listed = documents_of(out), tmp_path / "ids.txt"
     with pytest.raises(ConfigError, match=r"1 documents were taken down .*takedowns.parquet.*--takedowns-to FILE"):
         build(config, str(out), Engine(), until="split", fresh=True)
+    manifest = out / "manifest.json"
+    data = manifest.read_bytes()
+    for damaged in (b"", b"[]", b"null", data.replace(b'"documents": ', b'"documents": 1', 1)):
+        manifest.write_bytes(damaged)
+        with pytest.raises(IntegrityError, match="is missing or altered, and lists the documents"):
+            build(config, str(out), Engine(), until="split", fresh=True, takedowns_to=str(listed))
+    manifest.write_bytes(data)
     assert documents_of(out).equals(before)
     build(config, str(out), Engine(), until="split", fresh=True, takedowns_to=str(listed))
     assert not documents_of(out).equals(before)
