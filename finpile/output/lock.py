@@ -1,7 +1,8 @@
 """The lock of an output folder: one run at a time in a local folder.
 
 The lock is a `flock` on the open file `.work/lock`. The kernel releases it when the process ends for any reason, so
-there are no stale locks. The content of the file names the holder, for messages only.
+there are no stale locks. The content of the file names the holder, for messages only. The file is removed after the
+run, and `.work` if it has no other file.
 
 Object stores and some network file systems have no locks; two runs in one folder are not detected there.
 """
@@ -13,7 +14,7 @@ import fcntl
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from finpile.errors import ConfigError
@@ -37,7 +38,6 @@ def hold(layout: Layout, what: str) -> Iterator[bool]:
     path = Path(layout.lock)
     is_read_only, lock = False, None
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         lock = _locked(path)
     except OSError as error:
         is_read_only = error.errno in _READ_ONLY and Path(layout.root).is_dir()
@@ -57,6 +57,8 @@ def hold(layout: Layout, what: str) -> Iterator[bool]:
     finally:
         path.unlink(missing_ok=True)  # before the release: a process that opened the file detects that it is deleted
         os.close(lock)
+        with suppress(OSError):  # it has other files
+            path.parent.rmdir()
 
 
 @contextmanager
@@ -71,7 +73,13 @@ def hold_to_write(layout: Layout, what: str, refusal: str) -> Iterator[None]:
 def _locked(path: Path) -> int | None:
     """The descriptor of the locked file; None if another process holds the lock."""
     while True:
-        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except (FileExistsError, FileNotFoundError):
+            if os.path.lexists(path.parent) or not path.parent.parent.exists():
+                raise
+            continue  # the previous holder removed the empty folder meanwhile
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
