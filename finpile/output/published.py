@@ -75,9 +75,13 @@ def _open(
         raise InputError(f"{folder}: no such folder; {expected} the output of `finpile build` or `finpile dedup`")
     verifying = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
     checked = ds.ParquetFileFormat(default_fragment_scan_options=verifying)
-    found = ds.dataset(files, filesystem=fs, format=checked).schema.names if optional else ()
-    whole = pa.schema([*schema, *(entry for entry in optional if entry.name in found), *folders])
-    opened = ds.dataset(files, schema=whole, filesystem=fs, format=checked, partitioning=partitioning)
-    if files == path and numbers(layout):  # the first snapshot was begun, and the folder may have had files of both
-        return _open(out, name, snapshot, schema, folders, optional)
-    return opened
+    try:
+        found = ds.dataset(files, filesystem=fs, format=checked).schema.names if optional else ()
+        whole = pa.schema([*schema, *(entry for entry in optional if entry.name in found), *folders])
+        opened = ds.dataset(files, schema=whole, filesystem=fs, format=checked, partitioning=partitioning)
+        if files != path or not numbers(layout):  # else the folder may have had files of the build and a snapshot
+            return opened
+    except FileNotFoundError:
+        if not numbers(layout):
+            raise
+    return _open(out, name, snapshot, schema, folders, optional)  # files were moved meanwhile, as a snapshot began

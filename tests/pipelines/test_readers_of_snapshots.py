@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 import yaml
 from finpile_pipelines.build import build
 from finpile_pipelines.runner.engine import Engine
@@ -20,7 +22,8 @@ from finpile_pipelines.snapshots.vacuum import vacuum
 from finpile import open_documents, open_ledger
 from finpile.config import load_config
 from finpile.explorer.corpus import Corpus, summarise
-from finpile.output.layout import Layout
+from finpile.output.layout import Layout, earlier_place
+from finpile.output.published_files import PublishedFiles
 from finpile.output.snapshots import load_snapshot, numbers
 from finpile.output.takedowns import Wanted
 from tests.support.made_days import CORPUS, documents_of, failed, ledger_of, make_days, write_batch
@@ -93,6 +96,24 @@ def test_readers_of_the_folders_see_the_current_snapshot(tmp_path: Path) -> None
                 assert named(open_ledger(str(out), number).to_table().to_pylist(), _LEDGER) == seen[number]["removed"]
     assert len({repr(sorted(one["documents"])) for one in seen}) == len(seen)
     assert not (out / "versions").exists()
+
+
+def test_a_file_that_a_snapshot_replaces_while_a_dataset_is_opened_is_found(
+    snapshots_build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = Path(shutil.copytree(snapshots_build / "out", tmp_path / "out"))
+    expected, places = open_documents(str(out)).count_rows(), PublishedFiles.places
+
+    def move_the_first(files: PublishedFiles, folder: str) -> dict[str, str]:
+        monkeypatch.undo()
+        found = places(files, folder)
+        path = next(iter(found))
+        (out / earlier_place(path)).parent.mkdir(parents=True, exist_ok=True)
+        (out / path).rename(out / earlier_place(path))
+        return found
+
+    monkeypatch.setattr(PublishedFiles, "places", move_the_first)
+    assert open_documents(str(out)).count_rows() == expected
 
 
 def test_the_explorer_counts_the_inputs_of_all_snapshots(snapshots_build: Path) -> None:
