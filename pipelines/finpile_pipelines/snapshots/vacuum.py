@@ -94,7 +94,7 @@ def vacuum(out: str, engine: Engine, *, keep: int = 1, dry_run: bool = False) ->
         forget_decisions(layout, number_of(manifest))
         interrupted = _replace_by_blank(layout)
         storage.remove_files(out, [f"snapshots/{number:06d}.json" for number in found.dropped])
-        rewritten = _run(layout, engine, shards, _blank_shard, "vacuum: clean shards")
+        rewritten = [one["path"] for one in _run(layout, engine, shards, _blank_shard, "vacuum: clean shards")]
         earlier = [number for number in found.kept if number != number_of(manifest)]
         _write_blank(layout, manifest, engine, earlier, takedowns["id"])
         rewritten += interrupted + _replace_by_blank(layout)
@@ -206,11 +206,9 @@ def _write_blank(
         for path, file in sorted(files.items())
         if len(ids) and not path.startswith(f"removed/stage={TAKEDOWN}/")
     ]
-    url = storage.join(layout.vacuum_work, "records.json")
-    written = _run(layout, engine, tasks, _write_blank_file, "vacuum: files", url)
-    records = [outcome["record"] for outcome in (storage.read_json(url) if tasks else []) if outcome["rewritten"]]
+    written = _run(layout, engine, tasks, _write_blank_file, "vacuum: files")
     if written:
-        write_plan(storage.join(layout.vacuum_work, _PLAN), {"records": records})
+        write_plan(storage.join(layout.vacuum_work, _PLAN), {"records": [outcome["record"] for outcome in written]})
 
 
 def _write_blank_file(root: str, task: tuple[PublishedFile, pa.Array]) -> dict[str, Any]:
@@ -267,14 +265,11 @@ def _run(
     tasks: Sequence[Any],
     work: Callable[[str, Any], dict[str, Any]],
     name: str,
-    url: str | None = None,
-) -> list[str]:
-    """Runs tasks on the workers; their outcomes are at `url`. Returns the paths of the files that were rewritten."""
-    if not tasks:
-        return []
-    root, target = layout.root, url or storage.join(layout.vacuum_work, "outcomes.json")
-    outcomes = engine.run_tasks(name, tasks, partial(work, root), target, "blank")
-    return [outcome["path"] for outcome in outcomes if outcome["rewritten"]]
+) -> list[dict[str, Any]]:
+    """Runs tasks on the workers; returns the outcomes of those that rewrote a file."""
+    file = storage.join(layout.vacuum_work, "outcomes.json")
+    outcomes = engine.run_tasks(name, tasks, partial(work, layout.root), file, "blank") if tasks else []
+    return [outcome for outcome in outcomes if outcome["rewritten"]]
 
 
 def _seal_again(layout: Layout, current: int) -> None:
