@@ -7,8 +7,9 @@ ends no earlier than its longest task. All rates are measured (`finpile_pipeline
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
 from finpile.config import CorpusConfig, TokenizerConfig
 from finpile.config.mixture import weights
@@ -231,18 +232,8 @@ class _Model:
     def stage(self, name: str) -> StagePlan:
         """One stage; all zero if the corpus file does not enable it, and for `reports`, which takes well under 1 s."""
         if name == "reports" or not is_enabled(name, self.config):
-            return StagePlan(
-                stage=name,
-                jobs=0,
-                tasks=0,
-                cpu_seconds=0,
-                seconds=0,
-                memory_bytes=0,
-                machine_bytes=0,
-                shuffled_bytes=0,
-                scratch_bytes=0,
-                disk_bytes=0,
-            )
+            nothing: dict[str, Any] = dict.fromkeys((one.name for one in fields(StagePlan)), 0)
+            return StagePlan(**{**nothing, "stage": name})
         rate, shared = self._rate(name), self._shared_cpu_seconds(name)
         jobs, (tasks, largest) = num_jobs(name, self.config), self._tasks(name)
         busy = max(1, min(self.workers, tasks))
