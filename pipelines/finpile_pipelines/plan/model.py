@@ -32,10 +32,9 @@ from finpile_pipelines.plan.exchanges import Exchange
 from finpile_pipelines.plan.inputs import SourceInput
 from finpile_pipelines.plan.jobs import is_enabled, num_jobs, num_readings
 from finpile_pipelines.plan.rates import Rates, StageRate
+from finpile_pipelines.unigram.texts import num_chunks
 
 _MB = 1e6
-#: Text of a chunk of the tokenizer, and chunks of a domain at most, as `finpile_pipelines.unigram.texts` has them.
-_CHUNK_BYTES, _CHUNKS = 16 << 20, 256
 #: A key of a window in the exchange of `substring` (`finpile.storage.sizes`).
 _KEY_BYTES = 90
 #: Stages whose tasks are published files, which are larger than shards.
@@ -342,8 +341,7 @@ class _Model:
         return max(min(size, part_bytes_of(int(size))) for size in self._domains().values())
 
     def _chunks(self, size_bytes: float) -> int:
-        asked = self._tokenizer.chunks
-        return asked if isinstance(asked, int) else max(1, min(_CHUNKS, round(size_bytes / _CHUNK_BYTES)))
+        return num_chunks(size_bytes, self._tokenizer.chunks)
 
     def _memory_bytes(self, name: str, workers: int) -> float:
         """Of all workers: of small tasks, and what full ones take more, in proportion to the text of a task."""

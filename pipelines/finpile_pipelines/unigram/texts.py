@@ -125,7 +125,7 @@ def plan_domains(
     domains: list[Domain] = []
     first = 0
     for label, num_bytes in sorted(domain_bytes.items()):
-        count = _num_chunks(num_bytes * share, chunks)
+        count = num_chunks(num_bytes * share, chunks)
         domains.append(Domain(label, first, count, share))
         first += count
     return tuple(domains)
@@ -232,7 +232,8 @@ def _listed(folder: str) -> list[str]:
         raise InputError(f"{folder}: cannot be listed: {error}") from error
 
 
-def _num_chunks(size_bytes: float, asked: int | str) -> int:
+def num_chunks(size_bytes: float, asked: int | str) -> int:
+    """The chunks of a domain of this much text."""
     if isinstance(asked, int):
         return asked
     return int(np.clip(round(size_bytes / AUTO_CHUNK_BYTES), 1, PAPER_CHUNKS))
