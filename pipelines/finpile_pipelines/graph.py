@@ -148,6 +148,11 @@ class Filter(_OfFunction):
     """The elements for which the function is true."""
 
 
+def item(number: int, output_type: Any) -> Map:
+    """The step from tuples to one of their items, which has this type."""
+    return Map(lambda values: values[number]).with_output_types(output_type)
+
+
 class CombineFn(Protocol):
     """How values are combined; the result must not depend on the order or on which accumulators are merged."""
 
@@ -173,7 +178,7 @@ class CombineGlobally(PTransform):
         self._function = function
 
     def expand(self, values: PCollection[Any]) -> PCollection[Any]:
-        return values | "Key" >> Map(_with_one_key) | CombinePerKey(self._function) | "Value" >> Map(_value)
+        return values | "Key" >> Map(_with_one_key) | CombinePerKey(self._function) | "Value" >> item(1, Any)
 
 
 class Create(PTransform):
@@ -189,10 +194,6 @@ class Create(PTransform):
 
 def _with_one_key(value: Any) -> tuple[int, Any]:
     return 0, value
-
-
-def _value(pair: tuple[int, Any]) -> Any:
-    return pair[1]
 
 
 def _elements(_: bytes, elements: tuple[Any, ...]) -> tuple[Any, ...]:

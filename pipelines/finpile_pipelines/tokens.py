@@ -258,10 +258,6 @@ def count_task(
     return lengths_of(read(), _open_tokenizer(layout.root, checksum), shard.path, mixture, partitions)
 
 
-def _ids(encoded: tuple[PartitionedTables, list[dict[str, Any]]]) -> PartitionedTables:
-    return encoded[0]
-
-
 def _counts(encoded: tuple[PartitionedTables, list[dict[str, Any]]]) -> list[dict[str, Any]]:
     return encoded[1]
 
@@ -384,7 +380,7 @@ def _run_pipeline(
             classes = None if mixture is None else [entry.to_json() for entry in mixture.classes]
             encode_tasks = Tasks(with_classes(classes), 0.7, sizes, note="encode")
         encoded = pipeline | "Files" >> encode_tasks | "Encode" >> graph.FlatMap(encode)
-        ids, counts = encoded | "Ids" >> graph.Map(_ids), encoded | "Counts" >> graph.FlatMap(_counts)
+        ids, counts = encoded | "Ids" >> graph.item(0, PartitionedTables), encoded | "Counts" >> graph.FlatMap(_counts)
         exchange = ExchangeByPartition(engine.exchange_transport, scratch, "ByDigest", 0.2 / streams.num_partitions)
         gather = Gather(folder.file("streams.json"), _sorted_lengths)
         lengths = ids | exchange | "Stream" >> graph.Map(write_partition) | "GatherStreams" >> gather

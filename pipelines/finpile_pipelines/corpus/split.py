@@ -232,12 +232,12 @@ def publish(
         earlier = pipeline | "LedgerFiles" >> Tasks(ledger_files, 0.05) | "Forward" >> graph.Map(forward)
         documents = (
             applied
-            | "Documents" >> graph.Map(_documents)
+            | "Documents" >> graph.item(0, PartitionedTables)
             | exchange("DocumentsByPart", 0.5, len(document_parts))
             | "WriteDocuments" >> graph.Map(write_documents)
         )
         ledger = (
-            (applied | "Ledger" >> graph.Map(_ledger), earlier)
+            (applied | "Ledger" >> graph.item(1, PartitionedTables), earlier)
             | exchange("LedgerByPart", 0.05, len(ledger_parts))
             | "WriteLedger" >> graph.Map(write_ledger)
         )
@@ -249,14 +249,6 @@ def publish(
         "documents": [outcome for outcome in outcomes if "stage" not in outcome],
         "ledger": [outcome for outcome in outcomes if "stage" in outcome],
     }
-
-
-def _documents(applied: tuple[PartitionedTables, PartitionedTables]) -> PartitionedTables:
-    return applied[0]
-
-
-def _ledger(applied: tuple[PartitionedTables, PartitionedTables]) -> PartitionedTables:
-    return applied[1]
 
 
 def apply_removals(

@@ -109,8 +109,8 @@ class RedirectDuplicates(graph.PTransform):
         def removals_of(index: int) -> tuple[int, pa.Table]:
             return index, _removals_of(index, found)
 
-        def redirect(group: tuple[int, pa.Table]) -> tuple[int, tuple[pa.Table, pa.Table]]:
-            return group[0], _redirected(group[1], _removals_of(group[0], found))
+        def redirect(group: tuple[int, pa.Table]) -> tuple[int, pa.Table, pa.Table]:
+            return group[0], *_redirected(group[1], _removals_of(group[0], found))
 
         waiting = pipeline | Tasks(indices, share, note="resolve") | "Removals" >> graph.Map(removals_of)
         final: tuple[graph.PCollection[pa.Table], ...] = ()
@@ -128,9 +128,9 @@ class RedirectDuplicates(graph.PTransform):
                 )
                 | f"Redirect{number}" >> graph.Map(redirect)
             )
-            final = (*final, parts | f"Final{number}" >> graph.Map(_final))
+            final = (*final, parts | f"Final{number}" >> graph.item(1, pa.Table))
             waiting = parts | f"Moved{number}" >> graph.Map(_moved)
-        final = (*final, waiting | "Last" >> graph.Map(_table))
+        final = (*final, waiting | "Last" >> graph.item(1, pa.Table))
         copies = tuple(
             tables
             | f"Copies{number}" >> graph.Map(_copies, copy_stages)
@@ -148,16 +148,8 @@ class RedirectDuplicates(graph.PTransform):
         return written | graph.Flatten() | Gather(folder.file("decisions.json"))
 
 
-def _final(group: tuple[int, tuple[pa.Table, pa.Table]]) -> pa.Table:
-    return group[1][0]
-
-
-def _moved(group: tuple[int, tuple[pa.Table, pa.Table]]) -> tuple[int, pa.Table]:
-    return group[0], group[1][1]
-
-
-def _table(group: tuple[int, pa.Table]) -> pa.Table:
-    return group[1]
+def _moved(redirected: tuple[int, pa.Table, pa.Table]) -> tuple[int, pa.Table]:
+    return redirected[0], redirected[2]
 
 
 def _removals_of(shard: int, found: Sequence[RemovalFolder]) -> pa.Table:

@@ -92,14 +92,14 @@ class KeySearch:
                 return ExchangeByPartition(transport, scratch, label, share, schema=schema, partitions=partitions)
 
             sent = pipeline | Tasks(list(enumerate(tasks)), 0.6, note="keys") | "Keys" >> graph.Map(steps.send)
-            _ = sent | "Asked" >> graph.Map(_first) | "GatherAsked" >> Gather(asked)
-            by_range = (
-                sent | "Sent" >> graph.Map(_second) | exchange("KeysByRange", 0.3 / num_parts, _SENT_SCHEMA, num_parts)
-            )
+            _ = sent | "Asked" >> graph.item(0, dict[str, Any]) | "GatherAsked" >> Gather(asked)
+            keys = sent | "Sent" >> graph.item(1, PartitionedTables)
+            by_range = keys | exchange("KeysByRange", 0.3 / num_parts, _SENT_SCHEMA, num_parts)
             searched = by_range | "Search" >> graph.Map(steps.search)
-            _ = searched | "Parts" >> graph.Map(_first) | "GatherParts" >> Gather(parts)
-            places = searched | "Places" >> graph.Map(_second) | exchange("PlacesByShard", 0.1, PLACE_SCHEMA, 0)
-            _ = places | "Write" >> graph.Map(steps.write) | "GatherFound" >> Gather(found)
+            _ = searched | "Parts" >> graph.item(0, dict[str, Any]) | "GatherParts" >> Gather(parts)
+            places = searched | "Places" >> graph.item(1, PartitionedTables)
+            by_shard = places | exchange("PlacesByShard", 0.1, PLACE_SCHEMA, 0)
+            _ = by_shard | "Write" >> graph.Map(steps.write) | "GatherFound" >> Gather(found)
 
         engine.run(name, construct)
         told = storage.read_json(asked)
@@ -211,11 +211,3 @@ def without(found: Mapping[int, _I32], other: Mapping[int, _I32]) -> Found:
     """The rows of one that are not in the other, by shard; without shards of which none is left."""
     left = {shard: np.setdiff1d(rows, other.get(shard, NO_ROWS)) for shard, rows in found.items()}
     return {shard: rows for shard, rows in left.items() if len(rows)}
-
-
-def _first(sent: tuple[Mapping[str, Any], PartitionedTables]) -> Mapping[str, Any]:
-    return sent[0]
-
-
-def _second(sent: tuple[Mapping[str, Any], PartitionedTables]) -> PartitionedTables:
-    return sent[1]
