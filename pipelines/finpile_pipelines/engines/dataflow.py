@@ -19,6 +19,7 @@ from finpile.storage.sizes import MOST_SHARD_BYTES
 from finpile_pipelines.process_folder import temporary_files_inside
 from finpile_pipelines.runner.beam_parts import DATAFLOW_JOBS, is_tested
 from finpile_pipelines.runner.failures import explain
+from finpile_pipelines.runner.lean_imports import silent_log
 
 #: Memory of a worker process without text, and for each byte of the text that it holds. A process took 595 MiB with
 #: shards of 16 MiB and 342 MiB with 4.6 MB in all: benchmarks/results/2026-11-21_dedup.md. Larger shards: not measured.
@@ -82,10 +83,8 @@ class _Dataflow(EngineType):
     def run(self, run: Run) -> PipelineResult:
         """Raises: RunError if the job cannot be created, or ends in another state than done."""
         options = job_options(run.beam_args, job_name=run.job_name)
-        disabled = logging.root.manager.disable
-        logging.disable(logging.CRITICAL)  # Beam logs what the raised error has
         try:
-            with temporary_files_inside(), beam.Pipeline(options=options) as pipeline:
+            with silent_log(logging.CRITICAL), temporary_files_inside(), beam.Pipeline(options=options) as pipeline:
                 run.construct(pipeline)
             return pipeline.result
         except FinpileError:
@@ -93,8 +92,6 @@ class _Dataflow(EngineType):
         except Exception as error:  # of Beam, and of several clients of Google Cloud
             has_traceback = "Traceback" in str(error)
             raise explain(run.label, RuntimeError(str(error)) if has_traceback else error) from error
-        finally:
-            logging.disable(disabled)
 
     def end_jobs(self, endpoint: str, run: str, beam_args: Sequence[str]) -> tuple[list[str], list[str]]:
         """Raises: errors of Google's clients; RunError if Beam's client of Dataflow is not the tested one."""

@@ -84,10 +84,10 @@ def _hidden() -> Iterator[None]:
 
 
 @contextmanager
-def silent_log() -> Iterator[None]:
-    """Beam warns of packages that it does not find."""
+def silent_log(level: int = logging.WARNING) -> Iterator[None]:
+    """Nothing up to the level is logged: Beam warns of packages that it does not find, and repeats raised errors."""
     before = logging.root.manager.disable
-    logging.disable(logging.WARNING)
+    logging.disable(level)
     try:
         yield
     finally:

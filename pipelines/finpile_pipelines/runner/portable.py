@@ -36,6 +36,7 @@ from finpile_pipelines.process_folder import at_end, process_folder, temporary_f
 from finpile_pipelines.runner.beam_parts import are_tested
 from finpile_pipelines.runner.failures import explain
 from finpile_pipelines.runner.job_servers import find_job_server
+from finpile_pipelines.runner.lean_imports import silent_log
 
 #: Python workers wait so long for the next step of a pipeline. By default, every step starts new workers.
 KEEP_WORKERS_MS = 10_000
@@ -184,13 +185,11 @@ def shared_server(server: type[EmbeddedServer], options: PipelineOptions, view: 
 @contextmanager
 def _silent_beam() -> Iterator[None]:
     """Beam logs the engine's stack traces, and its threads print lost connections; the raised error is enough."""
-    disabled = logging.root.manager.disable
     _ignore_lost_connections()
-    logging.disable(logging.CRITICAL)
     try:
-        yield
+        with silent_log(logging.CRITICAL):
+            yield
     finally:
-        logging.disable(disabled)
         atexit.unregister(_silence)
         atexit.register(_silence)  # runs before the functions that are registered now, in which job servers end
 
