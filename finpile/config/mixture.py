@@ -82,6 +82,15 @@ class WeightConfig:
         if least != sorted(set(least)):
             raise ConfigError(f"copies has {least} as `least`: expected ascending numbers, each once")
 
+    def to_setting(self) -> dict[str, Any]:
+        """The weight in one form, so that equal mixtures have equal settings."""
+        setting: dict[str, Any] = {"share": self.share}
+        if self.share is None:
+            setting = {"epochs": 1.0 if self.epochs is None else float(self.epochs)}
+        if self.copies:
+            setting["copies"] = [{"least": step.least, "weight": float(step.weight)} for step in self.copies]
+        return setting
+
     @property
     def classes(self) -> tuple[tuple[int, Fraction], ...]:
         """(least `num_copies`, factor of the epochs) of the classes of documents, ascending; the first begins at 1."""
@@ -100,11 +109,6 @@ def _check_weight(what: str, value: float) -> None:
 def exactly(value: float) -> Fraction:
     """The number that is written: 1/10 for 0.1."""
     return Fraction(str(value))
-
-
-def weight_of(value: float | WeightConfig) -> WeightConfig:
-    """The weight of an entry. Raises: ConfigError for a number that is none."""
-    return value if isinstance(value, WeightConfig) else WeightConfig(epochs=value)
 
 
 def weights(mixture: MixtureConfig, rows: Iterable[Label]) -> dict[Label, WeightConfig]:
@@ -131,18 +135,9 @@ def weight_of_row(mixture: MixtureConfig, row: Label) -> WeightConfig:
     """The weight that the most specific key gives a row; once without one."""
     for key in ("/".join(row), row[1], row[0]):
         if key in mixture:
-            return weight_of(mixture[key])
+            value = mixture[key]
+            return value if isinstance(value, WeightConfig) else WeightConfig(epochs=value)
     return WeightConfig()
-
-
-def from_setting(setting: Mapping[str, Any]) -> dict[str, float | WeightConfig]:
-    """A mixture from its JSON form in a manifest."""
-    return {
-        key: value
-        if not isinstance(value, Mapping)
-        else WeightConfig(**{**value, "copies": tuple(CopiesWeight(**step) for step in value.get("copies", ()))})
-        for key, value in setting.items()
-    }
 
 
 def _check_keys(mixture: MixtureConfig, rows: list[Label]) -> None:
@@ -157,16 +152,3 @@ def _check_keys(mixture: MixtureConfig, rows: list[Label]) -> None:
         if len(of_key) > 1:
             choices = ", ".join("/".join(row) for row in of_key)
             raise ConfigError(f"mixture: {key!r} is a source of several datasets: name one of {choices}")
-
-
-def to_setting(weight: float | WeightConfig) -> Any:
-    """An entry in one form, so that equal mixtures have equal settings."""
-    weight = weight_of(weight)
-    setting: dict[str, Any] = {}
-    if weight.share is not None:
-        setting["share"] = weight.share
-    else:
-        setting["epochs"] = 1.0 if weight.epochs is None else float(weight.epochs)
-    if weight.copies:
-        setting["copies"] = [{"least": step.least, "weight": float(step.weight)} for step in weight.copies]
-    return setting

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any, Protocol, runtime_checkable
 
-from finpile.config.mixture import WeightConfig, to_setting
 from finpile.config.strict_yaml import added_field, settings
 
 
@@ -25,8 +24,6 @@ def to_dict(value: Any) -> Any:
         return value
     if isinstance(value, Setting):
         return value.to_setting()
-    if isinstance(value, WeightConfig):
-        return to_setting(value)
     if dataclasses.is_dataclass(value):
         added = added_field(value)
         return {

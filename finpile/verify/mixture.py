@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from finpile.config.mixture import from_setting, weight_of_row
+from finpile.config import from_dict
+from finpile.config.mixture import MixtureConfig, weight_of_row
 from finpile.documents.document import Label
 from finpile.tokens.copies import DocumentClass, class_indices, classes_of, copies_of, with_shares
 from finpile.verify.check import Check
@@ -29,12 +30,10 @@ def ids_digest(ids: npt.NDArray[np.int32], source: int, place: int = 0) -> int:
 class Mixture:
     """The recorded classes of documents, and what the documents give for them."""
 
-    def __init__(
-        self, setting: Mapping[str, Any], recorded: Sequence[Mapping[str, Any]], sources: Sequence[Label]
-    ) -> None:
+    def __init__(self, mixture: MixtureConfig, recorded: Sequence[Mapping[str, Any]], sources: Sequence[Label]) -> None:
         self._recorded = recorded
         self._classes = [DocumentClass.from_json(entry) for entry in recorded]
-        self._weights = {entry.row: weight_of_row(from_setting(setting), entry.row) for entry in self._classes}
+        self._weights = {entry.row: weight_of_row(mixture, entry.row) for entry in self._classes}
         self.sources = tuple(sources)
         self._sums = np.zeros((len(_COUNTS), len(self._classes)), np.int64)
         self._longest = np.zeros(len(self._classes), np.int64)
@@ -42,9 +41,10 @@ class Mixture:
     @classmethod
     def of(cls, config: Mapping[str, Any], counts: Mapping[str, Any]) -> Mixture | None:
         """The mixture of a build, from its manifest; None for a build without one."""
-        if config.get("mixture") is None:
+        mixture = from_dict(config).mixture if config.get("mixture") is not None else None
+        if mixture is None:
             return None
-        return cls(config["mixture"], counts["mixture"], [(row[0], row[1]) for row in counts["sources"]])
+        return cls(mixture, counts["mixture"], [(row[0], row[1]) for row in counts["sources"]])
 
     @property
     def most_copies(self) -> int:

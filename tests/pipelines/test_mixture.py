@@ -28,7 +28,7 @@ from finpile_trainer.training.data import TrainingData
 from finpile_trainer.training.presets import BatchConfig
 
 from finpile.config import load_config
-from finpile.config.mixture import from_setting, weight_of_row
+from finpile.config.mixture import weight_of_row
 from finpile.documents.document import Label
 from finpile.errors import RunError
 from finpile.output.layout import Layout
@@ -107,8 +107,8 @@ def derived(digest: bytes, purpose: str) -> bytes:
 
 def class_weights(out: Path, rows: list[dict[str, Any]]) -> dict[tuple[Label, int], Fraction]:
     """The weight of each row and class, straight from the definition of epochs and shares."""
-    config = yaml.safe_load((out.parent / "mixed.yaml").read_text())
-    mixture = from_setting({key: setting(value) for key, value in config["mixture"].items()})
+    mixture = load_config(out.parent / "mixed.yaml").mixture
+    assert mixture is not None
     weights = {row: weight_of_row(mixture, row) for row in ROWS}
     factors = {(row, least): factor for row in ROWS for least, factor in weights[row].classes}
 
@@ -122,13 +122,6 @@ def class_weights(out: Path, rows: list[dict[str, Any]]) -> dict[tuple[Label, in
     for row, share in shares.items():
         epochs[row] = share * whole / (1 - sum(shares.values())) / weighted(row)
     return {(row, least): epochs[row] * factor for (row, least), factor in factors.items()}
-
-
-def setting(value: Any) -> Any:
-    if isinstance(value, str):
-        amount = value.removesuffix("%").removesuffix(" epochs")
-        return {"share": float(amount) / 100} if value.endswith("%") else float(amount)
-    return value
 
 
 def least_of(weights: Any, row: dict[str, Any]) -> int:

@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from finpile.config.mixture import CopiesWeight, WeightConfig, from_setting, to_setting, weight_of_row, weights
+from finpile.config.mixture import CopiesWeight, MixtureConfig, WeightConfig, weight_of_row, weights
+from finpile.config.strict_yaml import from_values
+from finpile.config.values import to_dict
 from finpile.documents.document import text_digest
 from finpile.errors import ConfigError, RunError
 from finpile.tokens.copies import (
@@ -207,7 +209,7 @@ def test_settings_give_the_mixture_back() -> None:
         "c": WeightConfig(copies=(CopiesWeight(least=3, weight=0.25),)),
         "d": 2.0,
     }
-    again = from_setting({key: to_setting(value) for key, value in mixture.items()})
+    again = from_values(to_dict(mixture), MixtureConfig, "the mixture")
     for key in mixture:
         first, second = (weight_of_row(one, ("", key)) for one in (mixture, again))
         assert (first.share, first.epochs or 1.0, first.classes) == (second.share, second.epochs or 1.0, second.classes)
