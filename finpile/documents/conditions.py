@@ -10,7 +10,6 @@ fulfils no condition.
 
 from __future__ import annotations
 
-import json
 import operator
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -25,7 +24,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from finpile.documents.document import DOCUMENT_SCHEMA
-from finpile.documents.fields import find_value
+from finpile.documents.fields import find_in_json
 from finpile.documents.ledger import LEDGER_SCHEMA
 from finpile.errors import ConfigError, nearest
 
@@ -152,9 +151,7 @@ def _texts(values: pa.ChunkedArray) -> list[str | None]:
 
 def _values(meta: str, key: str) -> Iterator[str]:
     """The values of a key as texts."""
-    if key.partition(".")[0] not in meta:  # so that most texts are not parsed for nothing
-        return
-    found = find_value(json.loads(meta), key)
+    found = find_in_json(meta, key)
     for value in found if isinstance(found, list) else [found]:
         if isinstance(value, bool):
             yield str(value).lower()

@@ -12,23 +12,19 @@ A document without the value has no label.
 
 from __future__ import annotations
 
-import json
 import posixpath
-import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
 import pyarrow as pa
 
-from finpile.documents.fields import find_value
+from finpile.documents.fields import find_in_json
 from finpile.documents.regions import region_of_country, region_of_host
 from finpile.errors import ConfigError, nearest
 
 _META = "meta."
 _REGION = "region."
-#: Keys whose characters JSON never escapes.
-_UNESCAPED = re.compile(r"[\w .:-]+\Z", re.ASCII)
 #: Characters of a label; the rest is cut.
 MAX_CHARACTERS = 200
 
@@ -100,9 +96,7 @@ _RULES: Mapping[str, tuple[str, Callable[[Any], str | None]]] = {
 
 
 def _meta_value(text: str, key: str) -> str | None:
-    if _UNESCAPED.match(key) and key.partition(".")[0] not in text:  # so that most texts are not parsed for nothing
-        return None
-    value = find_value(json.loads(text), key)
+    value = find_in_json(text, key)
     if isinstance(value, list):
         value = value[0] if value else None
     if isinstance(value, bool) or not isinstance(value, str | int | float):

@@ -30,7 +30,7 @@ def rows_of(text: str, table: pa.Table) -> list[int]:
 META: list[dict[str, Any]] = [
     {"cik": "0000000123", "form": "10-K", "size": 9},
     {"cik": 123, "form": ["8-K", "10-K405"], "size": 10.5, "is_late": True},
-    {"inner": {"cik": 123}, "form": None},
+    {"inner": {"cik": 123}, "form": None, 'a "name"': "x"},
     {},
 ]
 TABLE = pa.table(
@@ -59,6 +59,7 @@ TABLE = pa.table(
         ("meta.is_late=true", [1]),
         ("meta.form!=10-K", [1]),  # a list has another value; null is none
         ("meta.absent!=x", []),
+        ('meta.a "name"=x', [2]),  # JSON escapes the quotation marks
         ("url=https://*", [0, 2]),
         ("url!=https://*", [3]),
         ("url=", [3]),
