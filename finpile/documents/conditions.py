@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from finpile.documents.document import DOCUMENT_SCHEMA
 from finpile.documents.fields import find_in_json
@@ -124,6 +125,14 @@ class Condition:
             return self._is_fulfilled(text)
         asked = self.value.replace("T", " ")
         return {**_EQUAL, **_ORDER}[self.sign](text[: len(asked)], asked)
+
+
+def fulfilling(rows: pa.Table, where: Iterable[Condition], **equal: str | None) -> npt.NDArray[np.bool_]:
+    """Which of the rows fulfil all conditions and have these values in the columns of the names; None: any value."""
+    masks = [np.asarray(pc.equal(rows[name], value)) for name, value in equal.items() if value is not None]
+    masks += [condition.mask(rows) for condition in where]
+    found: npt.NDArray[np.bool_] = np.logical_and.reduce([np.ones(rows.num_rows, bool), *masks])
+    return found
 
 
 def check_columns(conditions: Iterable[Condition], known: Collection[str]) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile.documents.conditions import Condition, check_columns
+from finpile.documents.conditions import Condition, check_columns, fulfilling
 from finpile.documents.document import DOCUMENT_SCHEMA, SUB_SOURCE
 from finpile.documents.ledger import LEDGER_SCHEMA
 from finpile.errors import ConfigError, IntegrityError, nearest
@@ -108,14 +108,10 @@ class Listing:
             part = with_copies(part, self._copies)
         texts = part[_REMOVED_TEXT if wanted.is_of_ledger else _TEXT]
         part = part.append_column("bytes", pc.binary_length(texts).cast(pa.int64()))
-        mask = np.ones(part.num_rows, bool)
-        for column, value in (("dataset", wanted.dataset), ("source", wanted.source), ("reason", wanted.reason)):
-            if value is not None:
-                mask &= np.asarray(pc.equal(part[column], value))
+        named = {"dataset": wanted.dataset, "source": wanted.source, "reason": wanted.reason}
+        mask = fulfilling(part, wanted.where, **named)
         if wanted.is_removed:
             mask &= np.asarray(pc.is_null(part["start"]))
-        for condition in wanted.where:
-            mask &= condition.mask(part)
         if wanted.text is not None and mask.any():
             chosen = texts.filter(pa.array(mask))
             chosen = chosen.cast(pa.large_string(), safe=False)  # not all that was removed is UTF-8

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import storage
-from finpile.documents.conditions import Condition
+from finpile.documents.conditions import Condition, fulfilling
 from finpile.documents.ledger import LEDGER_SCHEMA
 from finpile.filings.facts import FACTS
 from finpile.output.layout import Layout
@@ -61,15 +61,10 @@ class Wanted:
 
     def find(self, documents: pa.Table) -> npt.NDArray[np.int64]:
         """The rows of the wanted documents. Without the column of a condition, there are none."""
-        mask = np.ones(documents.num_rows, bool)
-        for column, value in (("dataset", self.dataset), ("source", self.source)):
-            if value is not None:
-                mask &= np.asarray(pc.equal(documents[column], value))
+        mask = fulfilling(documents, self.where, dataset=self.dataset, source=self.source)
         if self.ids is not None:
             ids = pa.array(sorted(self.ids), pa.string())
             mask &= np.asarray(pc.is_in(documents["id"], ids))
-        for condition in self.where:
-            mask &= condition.mask(documents)
         return np.flatnonzero(mask)
 
 
