@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile.clean.stage.parts import divided
@@ -25,6 +26,8 @@ _OF_SOURCE, _OF_INPUT = (*SUMS, "files", "input_bytes"), ("documents", "removals
 _NOTHING: Mapping[str, Any] = {**dict.fromkeys(_OF_SOURCE, 0), "structure": {}}
 _PLACE = ("dataset", "source", "locator")
 _INGEST = "removed/stage=ingest/"
+#: The last part of a locator.
+_CONTINUED = "[#!/][^#!/]*$"
 
 
 def checks(output: Output) -> list[Check]:
@@ -109,21 +112,23 @@ def _inputs_differ(output: Output, rows: _Rows, split: Collection[str]) -> list[
         names = dict.fromkeys(_OF_INPUT[:2], "documents and removals")
     accounts: _Inputs = Counter()
     found: _Inputs = Counter()
-    known: dict[Label, set[str]] = {}
+    locators: dict[Label, list[str]] = {}
     for row in rows:
-        known.setdefault(label_of(row), set()).add(row["locator"])
+        locators.setdefault(label_of(row), []).append(row["locator"])
         for name, counted in names.items():
             accounts[label_of(row), row["locator"], counted] += row[name]
+    known = {source: pa.array(names_of, pa.string()) for source, names_of in locators.items()}
     wrong = []
-    for row, counts in _outcomes(output):
-        source = label_of(_joined(row, split))
-        locator = _input_of(row["locator"], known.get(source, ()))
-        if locator is None:
-            wrong.append(f"{'/'.join(source)}: {row['locator']} is in no input of inputs/")
-            continue
-        for name, number in counts.items():
-            if name in names:
-                found[source, locator, names[name]] += number
+    for kind, label, records in _outcomes(output):
+        source = label_of(_joined({"dataset": label[0], "source": label[1]}, split))
+        inputs = _inputs_of(records["locator"], known.get(source, pa.array([], pa.string())))
+        unknown = records["locator"].filter(pc.is_null(inputs)).to_pylist()
+        wrong += [f"{'/'.join(source)}: {locator} is in no input of inputs/" for locator in unknown]
+        sums = pa.table({"input": inputs, "bytes": records["bytes"]}).group_by("input")
+        for row in sums.aggregate([("bytes", "sum"), ([], "count_all")]).to_pylist():
+            found[source, row["input"], names[kind]] += row["count_all"]
+            if "removed_bytes" in names:
+                found[source, row["input"], names["removed_bytes"]] += row["bytes_sum"]
     return wrong + [
         f"{'/'.join(source)}: {name} {found[source, locator, name]} of {locator}, {value} in inputs/"
         for (source, locator, name), value in sorted(accounts.items())
@@ -131,8 +136,8 @@ def _inputs_differ(output: Output, rows: _Rows, split: Collection[str]) -> list[
     ]
 
 
-def _outcomes(output: Output) -> Iterator[tuple[dict[str, Any], dict[str, int]]]:
-    """The place of each record that became a document, or a row of `ingest`, and what its input counts for it.
+def _outcomes(output: Output) -> Iterator[tuple[str, Label, pa.Table]]:
+    """The locators of the records of a source that became documents, or rows of `ingest`, which have `bytes`.
 
     Parts of a document are one.
     """
@@ -143,25 +148,35 @@ def _outcomes(output: Output) -> Iterator[tuple[dict[str, Any], dict[str, int]]]
         columns = () if path.startswith("documents/") else ("start", *(("removed_text",) if is_removal else ()))
         table = output.table(path, [*_PLACE, *columns])
         table = table.filter(pc.is_null(table["start"])) if columns else table
-        sizes = pc.binary_length(table["removed_text"]).to_pylist() if is_removal else [0] * table.num_rows
-        for row, size in zip(table.select(_PLACE).to_pylist(), sizes, strict=True):
-            part_of = divided(row["locator"]) if label_of(row) in has_parts else None
-            if part_of is not None and (label_of(row), part_of) in seen:
-                continue
-            if part_of is not None:
-                seen.add((label_of(row), part_of))
-            yield row, {"removals": 1, "removed_bytes": size} if is_removal else {"documents": 1}
+        sizes = pc.binary_length(table["removed_text"]) if is_removal else pa.repeat(pa.scalar(0), table.num_rows)
+        table = table.select(_PLACE).append_column("bytes", sizes)
+        for label in map(label_of, table.group_by(list(_PLACE[:2]), use_threads=False).aggregate([]).to_pylist()):
+            is_mine = (pc.equal(table[name], value) for name, value in zip(_PLACE, label, strict=False))
+            rows = table.filter(pc.and_(*is_mine))
+            if label in has_parts:
+                rows = rows.filter(pa.array(_are_first(label, rows["locator"].to_pylist(), seen), pa.bool_()))
+            yield "removals" if is_removal else "documents", label, rows
 
 
-def _input_of(locator: str, known: Collection[str]) -> str | None:
-    """The locator of the input that a record is in, which its own continues with `#`, `!` or `/`; None if there is
+def _are_first(label: Label, locators: Iterable[str], seen: set[tuple[Label, str]]) -> list[bool]:
+    """Which of the records are no part of a document, or the first one that is; adds the documents to `seen`."""
+    found = []
+    for whole in map(divided, locators):
+        found.append(whole is None or (label, whole) not in seen)
+        if whole is not None:
+            seen.add((label, whole))
+    return found
+
+
+def _inputs_of(locators: pa.ChunkedArray, known: pa.Array) -> pa.ChunkedArray:
+    """The locators of the inputs that records are in, which theirs continue with `#`, `!` or `/`; null if there is
     none."""
-    while locator not in known:
-        end = max(map(locator.rfind, "#!/"))
-        if end <= 0:
-            return None
-        locator = locator[:end]
-    return locator
+    while True:
+        is_known = pc.is_in(locators, known)
+        shorter = pc.if_else(is_known, locators, pc.replace_substring_regex(locators, _CONTINUED, ""))
+        if shorter.equals(locators):
+            return pc.if_else(is_known, locators, pa.scalar(None, pa.string()))
+        locators = shorter
 
 
 def _joined(row: Mapping[str, Any], split: Collection[str]) -> dict[str, Any]:
