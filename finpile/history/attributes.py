@@ -20,7 +20,6 @@ Source: https://github.com/allenai/dolma, docs/data-format.md
 from __future__ import annotations
 
 import gzip
-import hashlib
 import io
 import json
 from collections import Counter
@@ -31,7 +30,7 @@ from typing import Any
 import pyarrow as pa
 
 from finpile import storage
-from finpile.documents.document import DIGEST_BYTES
+from finpile.documents.document import text_digest
 from finpile.history.document import segments
 from finpile.output.layout import ATTRIBUTES, Layout
 from finpile.output.published_files import PublishedFiles
@@ -160,8 +159,8 @@ def _documents(files: PublishedFiles, names: Mapping[str, str]) -> list[_Documen
 def _repeats(spans: Mapping[str, list[dict[str, Any]]]) -> Counter[str]:
     """The number of spans of each text, by its digest, one more if a copy is kept."""
     rows = [row for some in spans.values() for row in some]
-    kept = {_digest(row["removed_text"]) for row in rows if row["duplicate_of"]}
-    return Counter([*(_digest(row["removed_text"]) for row in rows), *kept])
+    kept = {text_digest(row["removed_text"]).hex() for row in rows if row["duplicate_of"]}
+    return Counter([*(text_digest(row["removed_text"]).hex() for row in rows), *kept])
 
 
 def _document(row: Mapping[str, Any], left: bytes, spans: Any, name: str, repeats: Counter[str]) -> _Document:
@@ -174,7 +173,7 @@ def _document(row: Mapping[str, Any], left: bytes, spans: Any, name: str, repeat
     for text, removal in segments(left, spans):
         length = len(text.translate(None, _CONTINUATIONS))
         if removal is not None:
-            group = _digest(removal["removed_text"])
+            group = text_digest(removal["removed_text"]).hex()
             place = (size, size + len(text), characters, characters + length)
             found = _row(document, removal["stage"], removal["reason"], group, repeats[group], removal["duplicate_of"])
             document.rows.append(found | dict(zip(_PLACES, place, strict=True)))
@@ -229,7 +228,3 @@ def _attributes(document: _Document) -> dict[str, list[list[float]]]:
 def _table(documents: list[_Document]) -> pa.Table:
     rows = [row for document in documents for row in document.rows]
     return pa.Table.from_pylist(rows, schema=ATTRIBUTE_SCHEMA)
-
-
-def _digest(text: bytes) -> str:
-    return hashlib.blake2b(text, digest_size=DIGEST_BYTES).hexdigest()

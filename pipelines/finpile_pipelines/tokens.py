@@ -108,10 +108,10 @@ def write_tokens(
     if losses != Losses():
         counts["losses"] = asdict(losses)
     if lengths:
+        sizes = {source: sum(length for _, length in found) for source, found in lengths.items() if source is not None}
         counts["heldout"] = [
-            _heldout_counts(*source, sum(length for _, length in found), sequence_length)
-            for source, found in sorted(lengths.items())
-            if source is not None
+            {"dataset": dataset, "source": source, "stream_tokens": size, "sequences": -(-size // sequence_length)}
+            for (dataset, source), size in sorted(sizes.items())
         ]
     if mixture is not None:
         counts |= {"mixture": sum_counts(of_mixture), "sources": [list(row) for row in mixture.sources]}
@@ -121,15 +121,6 @@ def write_tokens(
 def encoding_kernels(config: CorpusConfig) -> Sequence[str]:
     """Groups of kernels; none with a tokenizer of another library."""
     return () if config.tokenizer is None or config.tokenizer.use else ENCODING_GROUPS
-
-
-def _heldout_counts(dataset: str, source: str, num_tokens: int, sequence_length: int) -> dict[str, Any]:
-    return {
-        "dataset": dataset,
-        "source": source,
-        "stream_tokens": num_tokens,
-        "sequences": -(-num_tokens // sequence_length),
-    }
 
 
 STAGE = Stage(
