@@ -89,32 +89,32 @@ def read_manifest(layout: Layout, *, through: str = "split") -> dict[str, Any]:
             f"{layout.manifest} has version {manifest.get('version')}, and this FinPile reads version "
             f"{MANIFEST_VERSION}: run `{build}` again, which reuses finished stages"
         )
-    if problem := _why_not(layout, manifest, ran, through):
-        raise problem if is_unaltered(manifest) else damaged_manifest(layout.manifest, _ALTERED)
-    return manifest
+    if through in ran and stages.is_complete(ran):
+        return manifest
+    if not is_unaltered(manifest):
+        raise damaged_manifest(layout.manifest, _ALTERED)
+    raise _why_not(layout, manifest, ran, through)
 
 
-def _why_not(layout: Layout, manifest: Mapping[str, Any], ran: list[str], through: str) -> Exception | None:
+def _why_not(layout: Layout, manifest: Mapping[str, Any], ran: list[str], through: str) -> Exception:
     """Why a manifest cannot be used, whose build ran these stages."""
     if unknown := [name for name in ran if name not in stages.names()]:
         return InputError(f"{layout.root} was built with the stage {unknown[0]}: install the package that defines it")
     if not stages.is_complete(ran):
         return damaged_manifest(layout.manifest)
-    if through not in ran and manifest["name"] == DEDUP_NAME:
+    if manifest["name"] == DEDUP_NAME:
         return InputError(f"{layout.root} is of `finpile dedup`, which makes no {through}")
-    if through not in ran and SNAPSHOT in manifest:
+    if SNAPSHOT in manifest:
         return InputError(
             f"{layout.root} holds a snapshot of `finpile append`, which has no {through}: `finpile build --fresh` with "
             "all inputs makes them"
         )
-    if through not in ran and stages.find(through).makes_tokens and manifest["config"]["tokenizer"] is None:
+    if stages.find(through).makes_tokens and manifest["config"]["tokenizer"] is None:
         return InputError(
             f"{layout.root} has no {through}: its corpus file says `tokenizer: none`: give it a tokenizer, and run "
             "`finpile build` again"
         )
-    if through not in ran:
-        return InputError(f"{layout.root} was built without the stage {through}: run `finpile build` for it")
-    return None
+    return InputError(f"{layout.root} was built without the stage {through}: run `finpile build` for it")
 
 
 def find_damage(layout: Layout, manifest: Mapping[str, Any], folders: Iterable[str]) -> list[str]:
