@@ -27,8 +27,7 @@ class TextCounts:
 
     def add_spans(self, rows: pa.Table) -> None:
         """Adds the spans among rows of the ledger."""
-        for row in rows.to_pylist():
-            self._spans.add(row)
+        self._spans.add(rows)
 
     def add(self, label: Label, identifier: str, left: bytes) -> dict[str, bytes]:
         """Adds a text that passed `clean`; returns it as it was before each deduplication stage."""

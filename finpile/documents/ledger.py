@@ -18,7 +18,7 @@ Decision: docs/decisions/0068-offsets-before-the-stage.md.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
@@ -136,11 +136,13 @@ class Spans:
     def __init__(self) -> None:
         self._found: dict[str, dict[str, list[SpanBytes]]] = {}
 
-    def add(self, row: Mapping[str, Any]) -> None:
-        """Adds a row of the ledger; one that took no part of a text changes nothing."""
-        if row["start"] is not None and row["end"] > row["start"]:
-            span = (row["start"], row["end"], row["removed_text"], mask_bytes(row["detail"]))
-            self._found.setdefault(row["stage"], {}).setdefault(row["id"], []).append(span)
+    def add(self, rows: pa.Table) -> None:
+        """Adds the spans among rows of the ledger."""
+        spans = rows.filter(pc.greater(rows["end"], rows["start"]))
+        columns = (spans[name].to_pylist() for name in ("stage", "id", "start", "end", "removed_text", "detail"))
+        for stage, identifier, start, end, text, detail in zip(*columns, strict=True):
+            span = (start, end, text, mask_bytes(detail))
+            self._found.setdefault(stage, {}).setdefault(identifier, []).append(span)
 
     def before(self, stage: str, identifier: str, after: bytes) -> bytes:
         """The text of a document before a stage, from the text after it."""

@@ -83,8 +83,7 @@ class _Texts:
         """The rows of each dedup stage; its spans are known then."""
         for name in self._dedup:
             for _, rows in self._output.tables(f"removed/stage={name}"):
-                for row in rows.filter(pc.is_valid(rows["start"])).to_pylist():
-                    self._spans.add(row)
+                self._spans.add(rows)
                 yield rows
 
     def read(self) -> Iterator[tuple[pa.Table, bool]]:

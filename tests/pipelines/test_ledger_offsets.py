@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import yaml
 from finpile_pipelines.build import Sizes, build
@@ -16,7 +17,7 @@ from finpile_pipelines.runner.engine import Engine
 
 from finpile import storage
 from finpile.config import load_config
-from finpile.documents.ledger import Spans
+from finpile.documents.ledger import LEDGER_SCHEMA, Spans
 from finpile.history.document import segments
 from finpile.plugins import stages
 from tests.support.made_days import CORPUS, Record, failed, sentence
@@ -114,7 +115,7 @@ def assert_offsets(out: Path, before: Mapping[str, Texts]) -> set[tuple[str, str
     rows_by_id, restored = defaultdict(list), Spans()
     for row in ledger:
         rows_by_id[row["id"]].append(row)
-        restored.add(row)
+    restored.add(pa.Table.from_pylist(ledger, schema=LEDGER_SCHEMA))
     for name, texts in before.items():
         for identifier in texts.keys() & last.keys():
             mine = rows_by_id[identifier]
