@@ -115,7 +115,10 @@ def load_yaml(path: str | Path, kind: type[T], what: str = "the file") -> T:
         raise ConfigError(f"{file}: lists or mappings are nested too deep; expected the keys of {what}") from None
     if node is None:
         raise ConfigError(f"{file}: is empty; expected the keys of {what}")
-    return typing.cast(T, _Reader(str(file)).read(node, kind, what))
+    try:
+        return typing.cast(T, _Reader(str(file)).read(node, kind, what))
+    except RecursionError:
+        raise ConfigError(f"{file}: a list or mapping has itself as a part (`&` and `*`): write it out") from None
 
 
 def from_values(values: Mapping[str, Any], kind: type[T], what: str) -> T:

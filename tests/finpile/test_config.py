@@ -450,6 +450,13 @@ def test_invalid_yaml_is_refused_in_one_line(text: str, refusal: Refusal) -> Non
     assert "\n" not in refusal(text)
 
 
+@pytest.mark.parametrize(
+    "text", ["name: a\nsources: [&s {name: b, paths: *s}]\n", "name: &n [*n]\n", "&c {name: *c}\n"]
+)
+def test_values_with_themselves_as_a_part_are_refused(text: str, refusal: Refusal) -> None:
+    assert "\n" not in refusal(text)
+
+
 def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "corpus.yaml"
     path.write_bytes(b"name: \xff\xfe\n")
