@@ -124,6 +124,10 @@ class WorkFolder:
         """The file `folder/name/...`."""
         return WorkFile(storage.join(self.url, *names), self.is_kept)
 
+    def numbered(self, kind: str, number: int, suffix: str = "parquet") -> WorkFile:
+        """The file `folder/KIND/000012.parquet`, such as that of a shard or of a partition."""
+        return self.file(kind, f"{number:06d}.{suffix}")
+
     def names(self) -> list[str]:
         """The paths of all files, sorted, relative to this folder; none if there is no such folder."""
         return storage.list_files(self.url)

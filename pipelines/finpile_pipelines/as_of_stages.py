@@ -136,7 +136,7 @@ class DayStages:
             rows = rows_of_day(file, self.cut)
             if rows.num_rows:
                 table = rows.select(LEDGER_SCHEMA.names).cast(LEDGER_SCHEMA)
-                storage.write_parquet(context.folder.file("removed", f"{number:06d}.parquet"), table)
+                storage.write_parquet(context.folder.numbered("removed", number), table)
             for row in count_removed(rows):
                 removed_bytes[row["dataset"], row["source"]] += row["num_bytes"]
         kept = {(row["dataset"], row["source"]): row for row in counted}

@@ -23,7 +23,7 @@ from finpile.dedup import exact
 from finpile.documents.document import Label, digest_bits
 from finpile.documents.split import TRAIN
 from finpile.output.layout import row_of
-from finpile.output.work_folder import WorkFile, WorkFolder
+from finpile.output.work_folder import WorkFolder
 from finpile.tokens.copies import (
     LENGTH_SCHEMA,
     DocumentClass,
@@ -165,7 +165,7 @@ class SettleCopies(graph.PTransform):
 
 def _write_lengths(group: tuple[int, pa.Table], folder: WorkFolder) -> dict[str, Any]:
     rows = group[1].sort_by([("class", "ascending"), ("key", "ascending"), ("id", "ascending")]).combine_chunks()
-    storage.write_ipc(_lengths_file(folder, group[0]), LENGTH_SCHEMA, rows.to_batches(), compress=False)
+    storage.write_ipc(folder.numbered("lengths", group[0], "arrow"), LENGTH_SCHEMA, rows.to_batches(), compress=False)
     sums = rows.group_by("class").aggregate([("num_tokens", "sum")]).to_pylist()
     return {"partition": group[0], "tokens": {str(row["class"]): row["num_tokens_sum"] for row in sums}}
 
@@ -175,11 +175,7 @@ def _settled(mixture: Mixture, folder: WorkFolder, outcomes: list[dict[str, Any]
     lengths = [{int(index): total for index, total in outcome["tokens"].items()} for outcome in ordered]
 
     def read(place: int) -> pa.Table:
-        url = _lengths_file(folder, ordered[place]["partition"])
+        url = folder.numbered("lengths", ordered[place]["partition"], "arrow")
         return pa.Table.from_batches(storage.read_ipc(url), LENGTH_SCHEMA)
 
     return [entry.to_json() for entry in settle(mixture.classes, mixture.weights, lengths, read)]
-
-
-def _lengths_file(folder: WorkFolder, partition: int) -> WorkFile:
-    return folder.file("lengths", f"{partition:06d}.arrow")

@@ -22,7 +22,7 @@ from finpile.errors import RunError
 from finpile.output import stage_record
 from finpile.output.layout import INPUTS_PART, Layout
 from finpile.output.stage_record import FileRecord
-from finpile.output.work_folder import WorkFile, WorkFolder
+from finpile.output.work_folder import WorkFolder
 from finpile.sources.readers.accounting import ACCOUNT_SCHEMA, SUMS, Account, account_batch, whole_accounts
 from finpile.sources.readers.finding import InputFile, list_sources
 from finpile.sources.readers.multistream import in_ranges
@@ -108,7 +108,7 @@ def ingest_task(task: IngestTask, folder: WorkFolder, shard_bytes: int = SHARD_B
             writer.append(item)
     writer.close()
     ledger.close()
-    with writing(_accounts_file(folder, task)) as file:
+    with writing(folder.numbered("accounts", task.index)) as file:
         storage.write_parquet(file, accounts.table())
     whole = {
         **_row_outcome(task, None, writer.of(None)),
@@ -142,13 +142,9 @@ def _row_outcome(task: IngestTask, name: str | None, row: RowShards) -> dict[str
     }
 
 
-def _accounts_file(folder: WorkFolder, task: IngestTask) -> WorkFile:
-    return folder.file("accounts", f"{task.index:06d}.parquet")
-
-
 def publish_accounts(tasks: Sequence[IngestTask], folder: WorkFolder, layout: Layout) -> FileRecord:
     """Writes the accounts of all inputs, in the order of sources and files, into one file."""
-    read = (storage.read_parquet(_accounts_file(folder, task)) for task in tasks)
+    read = (storage.read_parquet(folder.numbered("accounts", task.index)) for task in tasks)
     tables = whole_accounts(read, {file.locator for task in tasks for file in task.files if file.span})
     url = storage.join(layout.root, INPUTS_PART)
     num_rows = storage.write_parquet_rows(url, ACCOUNT_SCHEMA, tables)

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from finpile import storage
 from finpile.dedup.redirects import redirect
-from finpile.output.work_folder import WorkFile, WorkFolder
+from finpile.output.work_folder import WorkFolder
 from finpile_pipelines import graph
 from finpile_pipelines.dedup.removals import REMOVAL_SCHEMA, WriteRemovals, read_removals, write_removals
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, split_by_partition
@@ -84,7 +84,7 @@ def are_few(refs: Sequence[ShardRef], removals: Removals, shards_in_memory: int)
 
 def read_copies(folder: WorkFolder, shard: int) -> pa.Table:
     """The number of copies that were removed for each of a shard's rows, without rows that have none."""
-    return storage.read_parquet_if_exists(_copies_file(folder, shard), COPIES_SCHEMA)
+    return storage.read_parquet_if_exists(folder.numbered("copies", shard), COPIES_SCHEMA)
 
 
 @dataclass(eq=False)
@@ -197,9 +197,5 @@ def _write_copies(group: tuple[int, pa.Table], folder: WorkFolder) -> dict[str, 
     rows, first, counts = np.unique(table["kept_row"].to_numpy(), return_index=True, return_counts=True)
     ids = table["duplicate_of"].take(pa.array(first)).combine_chunks()
     copies = pa.table([pa.array(rows, pa.int32()), pa.array(counts, pa.int32()), ids], schema=COPIES_SCHEMA)
-    storage.write_parquet(_copies_file(folder, shard), copies)
+    storage.write_parquet(folder.numbered("copies", shard), copies)
     return {"shard": shard, "kept": len(rows)}
-
-
-def _copies_file(folder: WorkFolder, shard: int) -> WorkFile:
-    return folder.file("copies", f"{shard:06d}.parquet")

@@ -76,15 +76,11 @@ def spans_of(folders: Iterable[RemovalFolder], shard: int) -> pa.Table:
 
 
 def removals_file(folder: WorkFolder, shard: int) -> WorkFile:
-    return _file(folder, _REMOVALS, shard)
+    return folder.numbered(_REMOVALS, shard)
 
 
 def spans_file(folder: WorkFolder, shard: int) -> WorkFile:
-    return _file(folder, _SPANS, shard)
-
-
-def _file(folder: WorkFolder, kind: str, shard: int) -> WorkFile:
-    return folder.file(kind, f"{shard:06d}.parquet")
+    return folder.numbered(_SPANS, shard)
 
 
 @dataclass(eq=False)
@@ -123,10 +119,10 @@ class WriteRemovals(graph.PTransform):
 def _read(folder: RemovalFolder, kind: str, shard: int, schema: pa.Schema) -> pa.Table:
     """Raises: IntegrityError if the file is damaged, or missing in a finished folder that had it."""
     if isinstance(folder, WorkFolder):
-        return storage.read_parquet_if_exists(_file(folder, kind, shard), schema)
+        return storage.read_parquet_if_exists(folder.numbered(kind, shard), schema)
     if not folder.has(kind, shard):
         return schema.empty_table()
-    file = _file(folder.path, kind, shard)
+    file = folder.path.numbered(kind, shard)
     try:
         return storage.read_parquet(file)
     except FileNotFoundError as error:

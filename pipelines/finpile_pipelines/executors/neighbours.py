@@ -18,7 +18,7 @@ from finpile.dedup.order import UNDATED, ends
 from finpile.dedup.plan import KEY_SCHEMA, Index
 from finpile.output import key_index
 from finpile.output.key_index import ENTRY_SCHEMA, PLACE_SCHEMA, Generation
-from finpile.output.work_folder import WorkFile, WorkFolder
+from finpile.output.work_folder import WorkFolder
 from finpile_pipelines import graph
 from finpile_pipelines.dedup.removals import NO_ROWS
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, by_range, split_by_partition
@@ -140,7 +140,8 @@ class _Steps:
         report_progress(len(rows) if rows is not None else 0, found.nbytes)
         is_old = rows is not None
         if is_old:
-            storage.write_parquet(self._file(f"asked-{number}", ref.index), pa.table({"row": rows}), durable=False)
+            file = self.scratch.numbered(f"asked-{number}", ref.index)
+            storage.write_parquet(file, pa.table({"row": rows}), durable=False)
         size = found.num_rows
         columns = [
             found["key"].combine_chunks(),
@@ -176,11 +177,11 @@ class _Steps:
         """Writes the places that were found in a shard."""
         shard, places = received
         rows = np.unique(places["row"].to_numpy())
-        storage.write_parquet(self._file("found", shard), pa.table({"row": rows}), durable=False)
+        storage.write_parquet(self.scratch.numbered("found", shard), pa.table({"row": rows}), durable=False)
         return {"shard": shard, "rows": len(rows)}
 
     def read(self, kind: str, shard: int) -> _I32:
-        return np.asarray(storage.read_parquet(self._file(kind, shard))["row"].to_numpy())
+        return np.asarray(storage.read_parquet(self.scratch.numbered(kind, shard))["row"].to_numpy())
 
     def _selected(self, asking: Asking, ref: ShardRef) -> tuple[_I32 | None, int]:
         """The requested rows of a shard, None for all, and their smallest `end`."""
@@ -196,9 +197,6 @@ class _Steps:
                 selected.append(mine)
             first_end = min(first_end, int(end.min(initial=UNDATED)))
         return None if rows is None else np.concatenate(selected), first_end
-
-    def _file(self, kind: str, shard: int) -> WorkFile:
-        return self.scratch.file(kind, f"{shard:06d}.parquet")
 
 
 def union(*found: Mapping[int, _I32]) -> Found:

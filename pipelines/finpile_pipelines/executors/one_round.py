@@ -174,7 +174,7 @@ class OneRound:
         sent = [rows(part) for part in parts]
         if step.keeps is not None:
             kept = pa.concat_tables([step.keeps.empty_table(), *(one.kept for one in sent if one.kept is not None)])
-            storage.write_parquet(self._kept_file(step, ref.index), kept)
+            storage.write_parquet(self.folder.numbered(f"kept-{step.name}", ref.index), kept)
         return pa.concat_tables([step.sends.empty_table(), *(one.rows for one in sent)])
 
     def _decide(self, decide: Callable[[Part], Decision], ref: ShardRef) -> dict[str, Any]:
@@ -183,7 +183,7 @@ class OneRound:
         known = {
             "replies": self._replies(ref, len(exchanges)),
             "kept": {
-                step.name: storage.read_parquet(self._kept_file(step, ref.index))
+                step.name: storage.read_parquet(self.folder.numbered(f"kept-{step.name}", ref.index))
                 for step in exchanges
                 if step.keeps is not None
             },
@@ -222,7 +222,7 @@ class OneRound:
         found = {}
         for place, step in enumerate(self.exchanges[: number + 1]):
             levels = range(self._levels(step) + (place < number))
-            files = [self._reply_file(_file(step, level), ref.index) for level in levels]
+            files = [self.folder.numbered(_file(step, level), ref.index) for level in levels]
             if files:
                 tables = [storage.read_parquet_if_exists(file, step.replies) for file in files]
                 found[step.name] = pa.concat_tables(tables)
@@ -232,18 +232,12 @@ class OneRound:
         return self.level if step.refine is not None else 0
 
     def _write_replies(self, can_be_refined: bool, name: str, shard: int, replies: pa.Table) -> dict[str, int]:
-        storage.write_parquet(self._reply_file(name, shard), replies)
+        storage.write_parquet(self.folder.numbered(name, shard), replies)
         return {_CROWDED: pc.sum(replies[_CROWDED]).as_py() or 0} if can_be_refined else {}
 
     def _write_removals(self, shard: int, removals: pa.Table) -> dict[str, int]:
         write_removals(self.folder, shard, removal_table(removals, self.stage))
         return {_REMOVED: removals.num_rows}
-
-    def _reply_file(self, name: str, shard: int) -> WorkFile:
-        return self.folder.file(name, f"{shard:06d}.parquet")
-
-    def _kept_file(self, step: Exchange, shard: int) -> WorkFile:
-        return self.folder.file(f"kept-{step.name}", f"{shard:06d}.parquet")
 
 
 def sums_of(outcomes: list[Mapping[str, Any]]) -> Counter[str]:

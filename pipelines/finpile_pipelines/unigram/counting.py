@@ -104,7 +104,7 @@ def count_texts(run: TrainingRun, texts: TrainingTexts) -> list[Chunk]:
 
 def chunk_file(folder: WorkFolder, number: int) -> WorkFile:
     """The URL of a chunk's counts."""
-    return folder.file("counts", f"{number:06d}.parquet")
+    return folder.numbered("counts", number)
 
 
 def counts_table(counts: PretokenCounts) -> pa.Table:

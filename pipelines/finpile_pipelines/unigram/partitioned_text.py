@@ -50,7 +50,7 @@ def write_lattices(run: TrainingRun, partitions: Sequence[Partition], pieces: pa
             pa.array(lattices.offsets), pa.array(lattices.longest_piece_at)
         )
         batch = pa.record_batch([longest_piece_at, pa.array(lattices.frequencies)], schema=_LATTICE_SCHEMA)
-        storage.write_ipc(_lattices_file(folder, partition.number), _LATTICE_SCHEMA, [batch])
+        storage.write_ipc(folder.numbered("lattices", partition.number, "arrow"), _LATTICE_SCHEMA, [batch])
         report_progress(0, partition.num_bytes)
         return {"number": partition.number}
 
@@ -62,7 +62,7 @@ def write_lattices(run: TrainingRun, partitions: Sequence[Partition], pieces: pa
 
 
 def _read_lattices(folder: WorkFolder, number: int, prefix_links: npt.NDArray[np.int32]) -> Lattices:
-    (batch,) = storage.read_ipc(_lattices_file(folder, number))
+    (batch,) = storage.read_ipc(folder.numbered("lattices", number, "arrow"))
     longest_piece_at = batch["longest_piece_at"]
     return Lattices(
         offsets=own_array(longest_piece_at.offsets),
@@ -70,10 +70,6 @@ def _read_lattices(folder: WorkFolder, number: int, prefix_links: npt.NDArray[np
         longest_piece_at=own_array(longest_piece_at.values),
         prefix_links=prefix_links,
     )
-
-
-def _lattices_file(folder: WorkFolder, number: int) -> WorkFile:
-    return folder.file("lattices", f"{number:06d}.arrow")
 
 
 class PartitionedText:

@@ -66,7 +66,7 @@ def partition_counts(run: TrainingRun, chunks: Sequence[Chunk]) -> list[Partitio
 
 def partition_file(folder: WorkFolder, number: int) -> WorkFile:
     """The URL of a partition's counts."""
-    return folder.file("partitions", f"{number:06d}.parquet")
+    return folder.numbered("partitions", number)
 
 
 def hash_strings(strings: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.uint64]:

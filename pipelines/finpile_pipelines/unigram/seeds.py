@@ -15,7 +15,6 @@ from finpile_tokenizer.training.seed import SEED_SIZE, find_seeds
 from finpile_tokenizer.training.state import TrainingState
 
 from finpile import storage
-from finpile.output.work_folder import WorkFile, WorkFolder
 from finpile_pipelines import graph
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, by_range, split_by_partition
 from finpile_pipelines.exchange.tasks import Tasks
@@ -47,7 +46,7 @@ def find_all_seeds(run: TrainingRun, partitions: Sequence[Partition], seed_size:
     def add(group: tuple[int, pa.Table]) -> dict[str, Any]:
         sums = group[1].group_by("piece").aggregate([("score", "sum")]).rename_columns(["piece", "score"])
         best = _best(sums, seed_size)
-        storage.write_parquet(_group_file(folder, group[0]), best)
+        storage.write_parquet(folder.numbered("seeds", group[0]), best)
         return {"group": group[0], "strings": best.num_rows, "score": _score_at(best, -(-seed_size // num_groups))}
 
     def construct(pipeline: graph.Pipeline) -> graph.PCollection[dict[str, Any]]:
@@ -58,7 +57,7 @@ def find_all_seeds(run: TrainingRun, partitions: Sequence[Partition], seed_size:
     rows = narrow.step("seeds", construct, lambda rows: f"{sum(row['strings'] for row in rows):,} candidates")
     # Each group has its share of the seeds at or above its score, so all seeds are at or above the least score.
     least = min(row["score"] for row in rows) if len(rows) == num_groups else 0.0
-    groups = (storage.read_parquet(_group_file(folder, row["group"])) for row in rows)
+    groups = (storage.read_parquet(folder.numbered("seeds", row["group"])) for row in rows)
     seeds = _best(pa.concat_tables(_at_least(least, group) for group in groups), seed_size)
     return TrainingState.first(seeds["piece"].combine_chunks().cast(pa.large_binary()), own_array(seeds["score"]))
 
@@ -83,7 +82,3 @@ def _score_at(best: pa.Table, rank: int) -> float:
     """The score of the string of that rank, counted from 1; 0 if there are fewer strings."""
     scores = best.filter(pc.invert(_is_byte(best)))["score"]
     return scores[rank - 1].as_py() if 1 <= rank <= len(scores) else 0.0
-
-
-def _group_file(folder: WorkFolder, number: int) -> WorkFile:
-    return folder.file("seeds", f"{number:06d}.parquet")

@@ -14,7 +14,7 @@ from finpile_tokenizer.training.state import TrainingState
 
 from finpile import storage
 from finpile.documents.document import Label
-from finpile.output.work_folder import WorkFile, WorkFolder
+from finpile.output.work_folder import WorkFile
 from finpile_pipelines import graph
 from finpile_pipelines.exchange.tasks import Tasks
 from finpile_pipelines.progress import report_part, report_progress
@@ -54,7 +54,7 @@ def train_chunks(run: TrainingRun, chunks: Sequence[Chunk]) -> list[ChunkModel]:
     )
 
     def train(chunk: Chunk) -> dict[str, Any]:
-        file = _model_file(folder, chunk.number)
+        file = folder.numbered("models", chunk.number)
         progress = _ChunkProgress(trainer, chunk)
         if not file.exists():
             write_model(file, trainer.train(read_counts(chunk_file(folder, chunk.number)), listen=progress.passed))
@@ -103,7 +103,7 @@ def merge_chunks(
 
     The models of `merged_domains` are at their `domain_file` already.
     """
-    parts = [(domain_file(run, texts, chunk.label), _model_file(run.folder, chunk.number)) for chunk in chunks]
+    parts = [(domain_file(run, texts, chunk.label), run.folder.numbered("models", chunk.number)) for chunk in chunks]
     merged_file = run.folder.file("merged.parquet")
     ready = [(merged_file, domain_file(run, texts, label)) for label in merged_domains]
 
@@ -158,8 +158,4 @@ def read_model(file: storage.File) -> UnigramModel:
 def domain_file(run: TrainingRun, texts: TrainingTexts, label: Label) -> WorkFile:
     """Where the merged model of a domain is."""
     place = [domain.label for domain in texts.domains].index(label)
-    return run.folder.file("domains", f"{place:06d}.parquet")
-
-
-def _model_file(folder: WorkFolder, chunk: int) -> WorkFile:
-    return folder.file("models", f"{chunk:06d}.parquet")
+    return run.folder.numbered("domains", place)
