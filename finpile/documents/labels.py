@@ -65,10 +65,6 @@ def document_labels(documents: pa.RecordBatch | pa.Table, rule: str) -> list[str
     return [_short(find(value)) for value in documents[column].to_pylist()]
 
 
-def _source(source: str) -> str:
-    return source
-
-
 def host_of(url: str | None) -> str | None:
     """The host of a URL, without `www.`; None for text that is no URL of a host."""
     try:
@@ -88,7 +84,7 @@ def _folder(locator: str) -> str:
 
 
 _RULES: Mapping[str, tuple[str, Callable[[Any], str | None]]] = {
-    "source": ("source", _source),
+    "source": ("source", str),
     "host": ("url", host_of),
     "region": ("url", _region),
     "folder": ("locator", _folder),

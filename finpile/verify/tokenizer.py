@@ -34,7 +34,8 @@ def checks(output: Output) -> list[Check]:
         return [_used(layout, counts)]
     vocabulary = load_tokenizer(layout.tokenizer).vocabulary
     training = storage.read_json(storage.join(layout.tokenizer, TRAINING_FILE))
-    wrong = _files(layout, vocabulary, _merged(layout), training)
+    merged = UnigramModel.from_table(storage.read_parquet(storage.join(layout.tokenizer, MERGED_MODEL)))
+    wrong = _files(layout, vocabulary, merged, training)
     wrong += _counts(layout, counts, config, vocabulary, training)
     name = "tokenizer.json, vocabulary.parquet, merged.parquet, training.json and the manifest agree"
     return [Check.of(name, wrong, f"{vocabulary.vocab_size:,} entries")]
@@ -59,10 +60,6 @@ def _used(layout: Layout, counts: Mapping[str, Any]) -> Check:
     return Check.of(
         f"tokenizer: {USED_FILE}, the files that were given and the manifest agree", wrong, f"{opened.vocab_size:,} ids"
     )
-
-
-def _merged(layout: Layout) -> UnigramModel:
-    return UnigramModel.from_table(storage.read_parquet(storage.join(layout.tokenizer, MERGED_MODEL)))
 
 
 def _files(layout: Layout, vocabulary: Vocabulary, merged: UnigramModel, training: Mapping[str, Any]) -> list[str]:

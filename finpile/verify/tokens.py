@@ -165,15 +165,12 @@ def _are_counted(counts: Mapping[str, Any], expected: Expected, length: int) -> 
     ]
     if Losses(**counts.get("losses", {})) != expected.losses:
         wrong.append(f"losses are {counts.get('losses')}, the documents give {expected.losses}")
-    recorded, again = (sorted(map(_canonical, rows)) for rows in (counts["statistics"], expected.statistics))
+    both = (counts["statistics"], expected.statistics)
+    recorded, again = (sorted(json.dumps(row, sort_keys=True) for row in rows) for rows in both)
     wrong += [f"the documents do not give {row}" for row in sorted(set(recorded) - set(again))]
     if not wrong and recorded != again:
         wrong.append("the statistics do not list every file of documents once")
     return Check.of("counts of documents, characters, bytes and tokens", wrong, f"{expected.train.num_tokens:,} tokens")
-
-
-def _canonical(row: Mapping[str, Any]) -> str:
-    return json.dumps(row, sort_keys=True)
 
 
 def _are_encoded(output: Output, meta: TokenMeta, expected: Expected) -> Check:

@@ -71,8 +71,13 @@ class DayStages:
     @property
     def table(self) -> dict[str, Stage]:
         """The two stages."""
+        mark = [self.cut.certificate(self.manifest)]
         ingest = Stage(
-            name="ingest", settings=self._settings, run=self._ingest, work=all_processes, ledger_bytes=removed_bytes
+            name="ingest",
+            settings=lambda context: mark,
+            run=self._ingest,
+            work=all_processes,
+            ledger_bytes=removed_bytes,
         )
         size = Work(size_bytes=sum(ref.text_bytes for ref in self.refs))
         return {"ingest": ingest, "clean": replace(ingest, name="clean", run=self._clean, work=lambda context: size)}
@@ -103,9 +108,6 @@ class DayStages:
             found[name] = replace(record, counts=counts[name])
             stage_record.save_stage(layout.work(name), found[name])
         return found
-
-    def _settings(self, context: Context) -> Sequence[Any]:
-        return [self.cut.certificate(self.manifest)]
 
     def _ingest(self, context: Context) -> Outcome:
         outcomes = [

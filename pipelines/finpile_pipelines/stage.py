@@ -169,22 +169,6 @@ def all_processes(context: Context) -> None:
     """As a stage's `work`: it uses all processes of the engine, whatever the size of the corpus."""
 
 
-def _check_nothing(context: Context) -> None:
-    return None
-
-
-def _prepare_nothing(config: CorpusConfig) -> Any:
-    return None
-
-
-def _no_kernels(config: CorpusConfig) -> Sequence[str]:
-    return ()
-
-
-def _clean_text(context: Context) -> Work | None:
-    return Work(size_bytes=context.text_bytes())
-
-
 def removed_bytes(counts: Mapping[str, Any], text_bytes: int) -> int:
     """As a stage's `ledger_bytes`: those that its counts by source have."""
     return sum(row["removed_bytes"] for row in counts["sources"])
@@ -207,19 +191,19 @@ class Stage:
     InputError. That of a stage which another one `may_run` reads no records of earlier stages."""
     run: Callable[[Context], Outcome]
     """Writes the stage's files. May be repeated after an interruption: names and bytes are then the same."""
-    kernels: Callable[[CorpusConfig], Sequence[str]] = _no_kernels
+    kernels: Callable[[CorpusConfig], Sequence[str]] = lambda config: ()
     """Groups of kernels that the stage calls under this corpus file: `module:function`, or `module` for its function
     `compile_kernels`. They are compiled while earlier stages run, and loaded before worker processes are forked."""
-    check: Callable[[Context], object] = _check_nothing
+    check: Callable[[Context], object] = lambda context: None
     """Raises ConfigError or InputError for what earlier stages found, before the stage begins to write."""
     may_run: str = ""
     """The next stage, if the pipeline of this one can do its work: then both are one job of an engine on which jobs
     take minutes to start. `Context.next_mark` demands it. The next stage finds its files as an interrupted run of its
     own would leave them."""
-    prepare: Callable[[CorpusConfig], Any] = _prepare_nothing
+    prepare: Callable[[CorpusConfig], Any] = lambda config: None
     """Reads and checks further inputs before anything is written; its result is in `Context.prepared`."""
-    work: Callable[[Context], Work | None] = _clean_text
-    """For the number of local processes; None: all of them."""
+    work: Callable[[Context], Work | None] = lambda context: Work(size_bytes=context.text_bytes())
+    """For the number of local processes, by default by the clean text; None: all of them."""
     releases_lock: bool = False
     """Whether nearly all of its work is done without Python's lock. Then up to two local workers are threads, whatever
     the size of the corpus: they read a tokenizer once, and tables pass between them in memory."""

@@ -56,7 +56,7 @@ def clean_task(
         "removed_bytes": sum(len(removal.removed_text) for removal in removals),
         "undated": sum(cleaned.num_undated for cleaned in batches),
         "unreadable_dates": sum(cleaned.num_unreadable_dates for cleaned in batches),
-        **_fact_counts(kept),
+        **(fact_counts(flat_facts(pa.Table.from_batches(kept))) if kept else {}),
         **_part_counts(batches),
         **sum((Counter(cleaned.table_counts) for cleaned in batches), Counter()),
         "digest": sum(map(digest_of_documents, kept)),
@@ -94,7 +94,7 @@ def clean_after(
 
     The pass is skipped if the orders of dates are not proven.
     """
-    is_proven = After(read, _are_proven)
+    is_proven = After(read, lambda orders: orders is not None)
 
     def plan(orders: Sequence[Order | None]) -> list[CleanTask]:
         return _tasks(shard_refs(storage.read_json(_results(input_folder)), folder), orders)
@@ -105,10 +105,6 @@ def clean_after(
         | "Clean" >> graph.Map(_cleaning(config, input_folder))
         | "GatherCleaned" >> Gather(_results(folder), after=is_proven)
     )
-
-
-def _are_proven(orders: Sequence[Order | None] | None) -> bool:
-    return orders is not None
 
 
 def _results(folder: WorkFolder) -> WorkFile:
@@ -183,10 +179,6 @@ STAGE = Stage(
     work=work,
     ledger_bytes=removed_bytes,
 )
-
-
-def _fact_counts(kept: Sequence[pa.RecordBatch]) -> Mapping[str, int]:
-    return fact_counts(flat_facts(pa.Table.from_batches(kept))) if kept else {}
 
 
 def _part_counts(batches: Sequence[Cleaned]) -> Mapping[str, int]:

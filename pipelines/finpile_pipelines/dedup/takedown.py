@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -43,12 +42,11 @@ def prepare(config: CorpusConfig) -> pa.Table:
     return TAKEDOWN_SCHEMA.empty_table()
 
 
-def _one_task(context: Context) -> Work:
-    return Work(size_bytes=1, num_tasks=1)
-
-
-def _no_text(counts: Mapping[str, Any], text_bytes: int) -> int:
-    return 1
-
-
-STAGE = Stage(name=TAKEDOWN, settings=settings, run=run, prepare=prepare, work=_one_task, ledger_bytes=_no_text)
+STAGE = Stage(
+    name=TAKEDOWN,
+    settings=settings,
+    run=run,
+    prepare=prepare,
+    work=lambda context: Work(size_bytes=1, num_tasks=1),
+    ledger_bytes=lambda counts, text_bytes: 1,
+)

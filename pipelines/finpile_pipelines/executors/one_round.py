@@ -93,7 +93,7 @@ class OneRound:
                 transport, self._senders, self.folder, request, work=work * step.share / left, after=after
             )
             passed = pipeline | step.name >> exchange
-            after = After(passed, _is_zero) if step.refine is not None else After(passed)
+            after = After(passed, lambda number: number == 0) if step.refine is not None else After(passed)
         decide = self.one.decide
         if decide is None:
             return passed
@@ -250,7 +250,3 @@ def sums_of(outcomes: list[Mapping[str, Any]]) -> Counter[str]:
 
 def _file(step: Exchange, level: int) -> str:
     return f"{step.name}-{level}" if level else step.name
-
-
-def _is_zero(number: int) -> bool:
-    return number == 0
