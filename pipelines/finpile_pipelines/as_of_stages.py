@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from finpile import storage
 from finpile.as_of import Cut, count_again, rows_of_day
-from finpile.documents.document import CLEAN_SCHEMA
+from finpile.documents.document import CLEAN_SCHEMA, label_of
 from finpile.documents.ledger import LEDGER_SCHEMA, count_removed
 from finpile.documents.sums import add_counts
 from finpile.errors import ConfigError, command_line
@@ -98,12 +98,10 @@ class DayStages:
         if all("removed" in record.counts["sources"][0] for record in found.values()):
             return found  # an earlier run counted
         counts = count_again(layout, self.manifest, records[DEDUPLICATED].counts)
-        facts = {
-            (row["dataset"], row["source"]): {name: row[name] for name in _FACTS if name in row}
-            for row in found["clean"].counts["sources"]
-        }
+        cleaned = found["clean"].counts["sources"]
+        facts = {label_of(row): {name: row[name] for name in _FACTS if name in row} for row in cleaned}
         for row in counts["clean"]["sources"]:
-            row.update(facts[row["dataset"], row["source"]])
+            row.update(facts[label_of(row)])
         for name, record in found.items():
             found[name] = replace(record, counts=counts[name])
             stage_record.save_stage(layout.work(name), found[name])
@@ -133,15 +131,15 @@ class DayStages:
     def _sources(self, context: Context, stage: str, counted: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Writes the stage's rows of the ledger; returns what the dedup stages and `split` read of its counts."""
         whole = counts_by_stage(self.manifest)[stage]["sources"]
-        removed_bytes = {(row["dataset"], row["source"]): 0 for row in whole}
+        removed_bytes = {label_of(row): 0 for row in whole}
         for number, file in enumerate(PublishedFiles(self.whole, self.manifest).below(f"removed/stage={stage}")):
             rows = rows_of_day(file, self.cut)
             if rows.num_rows:
                 table = rows.select(LEDGER_SCHEMA.names).cast(LEDGER_SCHEMA)
                 storage.write_parquet(context.folder.numbered("removed", number), table)
             for row in count_removed(rows):
-                removed_bytes[row["dataset"], row["source"]] += row["num_bytes"]
-        kept = {(row["dataset"], row["source"]): row for row in counted}
+                removed_bytes[label_of(row)] += row["num_bytes"]
+        kept = {label_of(row): row for row in counted}
         nothing = {"documents": 0, "text_bytes": 0}
         return [
             {"dataset": dataset, "source": source, "removed_bytes": size, **nothing, **kept.get((dataset, source), {})}

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from finpile import storage
 from finpile.counts.published import FACTS_FILE, count_documents, count_ledger, facts_of, files_of
+from finpile.documents.document import label_of
 from finpile.output import stage_record
 from finpile.output.layout import Layout, added_part, rewritten_part, values_in_path
 from finpile.output.published_files import PublishedFile
@@ -104,8 +105,8 @@ def _after(context: Context) -> Decisions:
 
 def _plan(context: Context, base: Base, changes: Changes, number: int) -> Parts:
     """The new files, from the bytes of the new text and the mean size of the documents that are published again."""
-    total = {(row["dataset"], row["source"]): row for row in context.counts("clean")["sources"]}
-    before = {(row["dataset"], row["source"]): row["text_bytes"] for row in base.counts("clean")["sources"]}
+    total = {label_of(row): row for row in context.counts("clean")["sources"]}
+    before = {label_of(row): row["text_bytes"] for row in base.counts("clean")["sources"]}
     sizes = {row: counts["text_bytes"] - before.get(row, 0) for row, counts in total.items()}
     for ref in (context.refs[index] for index in changes.rows):
         source = ref.source(context.config.sources)
@@ -160,7 +161,7 @@ def _rewrite(
     ids = pa.concat_arrays([gone["id"].combine_chunks(), taken_down])
     rows = set(zip(gone["dataset"].to_pylist(), gone["source"].to_pylist(), strict=True))
     dedup, entries = stages.dedup_stages(), base.counts("split")
-    tasks = [entry["path"] for entry in entries["documents"] if (entry["dataset"], entry["source"]) in rows]
+    tasks = [entry["path"] for entry in entries["documents"] if label_of(entry) in rows]
     tasks += [entry["path"] for entry in entries["ledger"] if entry["stage"] in dedup]
     early = [entry["path"] for entry in entries["ledger"] if entry["stage"] not in dedup and len(taken_down)]
     target, results = context.layout, context.folder.file("rewritten.json")
