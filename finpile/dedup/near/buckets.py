@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from finpile.dedup._hash_kernels import NO_KEY, U64
 from finpile.dedup.near import _pair_kernels
-from finpile.dedup.near.clusters import LARGE_BUCKETS, MAX_ALL_PAIRS, PAIR_SCHEMA, candidate_pairs
+from finpile.dedup.near.clusters import MAX_ALL_PAIRS, bucket_pairs, candidate_pairs
 from finpile.dedup.order import Order
 
 #: The first documents of a bucket that are paired with each later one.
@@ -60,34 +60,8 @@ def earlier_pairs(rows: pa.Table) -> pa.Table:
 
     `large` is true if the later document of the pair is not paired with all documents before it in a bucket.
     """
-    rows = _shared(rows)
-    keys = rows["key"].to_numpy()
-    starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1], True]) if len(keys) else np.zeros(1, np.int64)
-    numbers, local = np.unique(rows["doc"].to_numpy(), return_inverse=True)
-    places = local.astype(np.uint64)
-    packed = np.sort(_pair_kernels.pair_earlier(starts, places, FIRST, 1))
-    sizes = np.diff(starts)
-    is_large = sizes > _ALL_PAIRED + 1
-    ends = np.r_[0, np.cumsum(sizes[is_large])]
-    of_large = _pair_kernels.pair_earlier(ends, places[np.repeat(is_large, sizes)], FIRST, _ALL_PAIRED + 1)
-    columns = [
-        pa.array(numbers[(packed >> np.uint64(32)).astype(np.int64)], pa.int64()),
-        pa.array(numbers[(packed & np.uint64(0xFFFFFFFF)).astype(np.int64)], pa.int64()),
-        pa.array(np.isin(packed, of_large), pa.bool_()),
-    ]
-    schema = PAIR_SCHEMA.with_metadata({LARGE_BUCKETS: str(np.count_nonzero(is_large))})
-    return pa.Table.from_arrays(columns, schema=schema)
-
-
-def _shared(rows: pa.Table) -> pa.Table:
-    """Returns the distinct rows whose key at least two documents have, by key and order."""
-    keys = rows["key"].to_numpy()
-    order = np.argsort(keys)
-    equal = keys[order][1:] == keys[order][:-1]
-    several = (np.r_[False, equal] | np.r_[equal, False])[: len(keys)]
-    rows = rows.take(pa.array(order[several])).combine_chunks()  # few rows remain
-    key, doc, high, low = (rows[name].to_numpy() for name in ORDERED_KEY_SCHEMA.names)
-    order = np.lexsort((doc, low, high, key))
-    key, doc = key[order], doc[order]
-    fresh = np.r_[True, (key[1:] != key[:-1]) | (doc[1:] != doc[:-1])][: len(key)]
-    return rows.take(pa.array(order[fresh])).combine_chunks()
+    earlier, most = _pair_kernels.pair_earlier, _ALL_PAIRED + 1
+    order = ("order_high", "order_low")
+    return bucket_pairs(
+        rows, order, lambda starts, docs, is_large: earlier(starts, docs, FIRST, most if is_large else 1), most
+    )

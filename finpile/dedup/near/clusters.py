@@ -14,13 +14,14 @@ Source: Kiveris et al. 2014, Connected Components in MapReduce and Beyond.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-# Kernels are imported by the two functions that call them: every stage numbers documents, and few have pairs.
+# Kernels are imported by the functions that call them: every stage numbers documents, and few have pairs.
 
 I64 = npt.NDArray[np.int64]
 U64 = npt.NDArray[np.uint64]
@@ -81,19 +82,32 @@ def candidate_pairs(rows: pa.Table) -> pa.Table:
     """
     from finpile.dedup.near import _pair_kernels
 
-    keys, docs = _shared(rows["key"].to_numpy(), rows["doc"].to_numpy())
+    of_buckets, most = _pair_kernels.pair_buckets, MAX_ALL_PAIRS
+    return bucket_pairs(rows, (), lambda starts, docs, _: of_buckets(starts, docs, most), most)
+
+
+def bucket_pairs(rows: pa.Table, order: Sequence[str], pair: Callable[[I64, U64, bool], U64], most: int) -> pa.Table:
+    """Returns the distinct pairs that `pair` gives of the documents that share a key, as `PAIR_SCHEMA`, ascending.
+
+    `rows` are as for `candidate_pairs`. The documents of a bucket are in the order of the columns `order`, then of
+    their numbers. `pair(starts, docs, is_large)` returns `first << 32 | second` for the buckets
+    `docs[starts[b]:starts[b + 1]]`; of those with more than `most` documents it gives the pairs that are `large` if
+    `is_large`. The metadata `LARGE_BUCKETS` is their number.
+    """
+    keys, docs = _shared(rows, order)
     starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1], True]) if len(keys) else np.zeros(1, np.int64)
     numbers, local = np.unique(docs, return_inverse=True)
     places = local.astype(np.uint64)
-    packed = np.sort(_pair_kernels.pair_buckets(starts, places, MAX_ALL_PAIRS))
-    a = numbers[(packed >> np.uint64(32)).astype(np.int64)]
-    b = numbers[(packed & np.uint64(0xFFFFFFFF)).astype(np.int64)]
+    packed = np.sort(pair(starts, places, False))
     sizes = np.diff(starts)
-    is_large = sizes > MAX_ALL_PAIRS
-    in_large = places[np.repeat(is_large, sizes)]
-    of_large = _pair_kernels.pair_buckets(np.r_[0, np.cumsum(sizes[is_large])], in_large, MAX_ALL_PAIRS)
+    is_large = sizes > most
+    of_large = pair(np.r_[0, np.cumsum(sizes[is_large])], places[np.repeat(is_large, sizes)], True)
+    columns = [
+        pa.array(numbers[(packed >> np.uint64(32)).astype(np.int64)], pa.int64()),
+        pa.array(numbers[(packed & np.uint64(0xFFFFFFFF)).astype(np.int64)], pa.int64()),
+        pa.array(np.isin(packed, of_large), pa.bool_()),
+    ]
     schema = PAIR_SCHEMA.with_metadata({LARGE_BUCKETS: str(np.count_nonzero(is_large))})
-    columns = [pa.array(a, pa.int64()), pa.array(b, pa.int64()), pa.array(np.isin(packed, of_large), pa.bool_())]
     return pa.Table.from_arrays(columns, schema=schema)
 
 
@@ -192,16 +206,18 @@ def _table(left: I64, right: I64, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays([pa.array(left, pa.int64()), pa.array(right, pa.int64())], schema=schema)
 
 
-def _shared(keys: U64, docs: I64) -> tuple[U64, I64]:
-    """Returns the distinct rows whose key at least two documents have, sorted by key and document."""
+def _shared(rows: pa.Table, order: Sequence[str]) -> tuple[U64, I64]:
+    """Returns the distinct keys and documents whose key at least two rows have, by key, `order` and document."""
     from finpile.dedup._hash_kernels import NO_KEY
 
-    order = np.argsort(keys)
-    keys, docs = keys[order], docs[order]
+    keys = rows["key"].to_numpy()
+    by_key = np.argsort(keys)
+    keys = keys[by_key]
     equal = keys[1:] == keys[:-1]
     several = (np.r_[False, equal] | np.r_[equal, False])[: len(keys)] & (keys != NO_KEY)
-    keys, docs = keys[several], docs[several]  # few rows remain, so the second sort is cheap
-    order = np.lexsort((docs, keys))
-    keys, docs = keys[order], docs[order]
+    keys, chosen = keys[several], by_key[several]  # few rows remain, so the second sort is cheap
+    docs, *places = (rows[name].to_numpy()[chosen] for name in ("doc", *reversed(order)))
+    sorted_rows = np.lexsort((docs, *places, keys))
+    keys, docs = keys[sorted_rows], docs[sorted_rows]
     fresh = np.r_[True, (keys[1:] != keys[:-1]) | (docs[1:] != docs[:-1])][: len(keys)]
     return keys[fresh], docs[fresh]
