@@ -1,4 +1,4 @@
-"""SplitMix64: its constants and its mixing function.
+"""SplitMix64: its constants, its mixing function, and its numbers.
 
 Source: Steele, Lea and Flood, Fast Splittable Pseudorandom Number Generators, OOPSLA 2014, figure 17, with Stafford's
 variant 13 of the multipliers.
@@ -17,7 +17,15 @@ MIX_2 = np.uint64(0x94D049BB133111EB)
 
 
 def mix(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """The finaliser: a bijection of 64-bit words in which every input bit affects every output bit."""
+    """The finaliser: a bijection of 64-bit words in which every input bit affects every output bit.
+
+    Kernels compile it for single words.
+    """
     words = (words ^ (words >> np.uint64(30))) * MIX_1
     words = (words ^ (words >> np.uint64(27))) * MIX_2
     return words ^ (words >> np.uint64(31))
+
+
+def outputs(num: int, seed: int) -> npt.NDArray[np.uint64]:
+    """The first numbers of the generator for a seed."""
+    return mix(np.arange(1, num + 1, dtype=np.uint64) * GOLDEN + np.uint64(seed))

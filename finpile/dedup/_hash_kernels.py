@@ -12,7 +12,8 @@ import numpy.typing as npt
 from finpile_tokenizer.arrays._array_kernels import fill
 from finpile_tokenizer.arrays.jit import inner, kernel
 
-from finpile.splitmix import GOLDEN, MIX_1, MIX_2
+from finpile import splitmix
+from finpile.splitmix import GOLDEN
 
 U64 = npt.NDArray[np.uint64]
 U32 = npt.NDArray[np.uint32]
@@ -29,7 +30,7 @@ TILE = 512
 #: Entries of the table of recent shingles (a power of two; 32 KiB).
 RECENT = 4096
 
-_U30, _U27, _U31, _U32, _U63 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(32), np.uint64(63)
+_U32, _U63 = np.uint64(32), np.uint64(63)
 _ZERO, _ONE, _TWO, _THREE = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)
 _LARGEST = np.uint32(0xFFFFFFFF)
 
@@ -43,18 +44,10 @@ def _fold_table() -> U8:
     return table
 
 
-def _random_bytes() -> U64:
-    """Returns 256 odd, therefore nonzero, pseudorandom numbers."""
-    with np.errstate(over="ignore"):
-        state = np.arange(1, 257, dtype=np.uint64) * GOLDEN
-        state = (state ^ (state >> _U30)) * MIX_1
-        state = (state ^ (state >> _U27)) * MIX_2
-    return (state ^ (state >> _U31)) | _ONE
-
-
 FOLD = _fold_table()
-#: A SplitMix64 number for each byte value. `WORD_BYTES` has the number of the folded byte, 0 if it separates words.
-RANDOM_BYTES = _random_bytes()
+#: An odd, therefore nonzero, SplitMix64 number for each byte value. `WORD_BYTES` has the number of the folded byte, 0
+#: if it separates words.
+RANDOM_BYTES = splitmix.outputs(256, seed=0) | _ONE
 WORD_BYTES = np.where(FOLD == 0, np.uint64(0), RANDOM_BYTES[FOLD])
 #: UTF-8 lead bytes from which other rules for words hold: see `hash_words`.
 _LATIN_SIGNS, _PUNCTUATION, _IDEOGRAPHIC, _FOUR_BYTES = 0xC2, 0xE2, 0xE3, 0xF0
@@ -63,13 +56,8 @@ _FIRST_SYMBOL, _FIRST_CONTINUATION = 0x82, 0x80
 #: Bytes that are classified together.
 _BLOCK = np.uint64(64)
 
-
-@inner
-def mix(value: Any) -> Any:
-    """Applies a bijection of 64-bit numbers in which every input bit affects every output bit."""
-    value = (value ^ (value >> _U30)) * MIX_1
-    value = (value ^ (value >> _U27)) * MIX_2
-    return value ^ (value >> _U31)
+#: The mixing function, for kernels.
+mix = inner(splitmix.mix)
 
 
 @inner

@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 from finpile_tokenizer.arrays.jit import inner, kernel
 
+from finpile import splitmix
 from finpile.clean.words._word_kernels import I64, U32, U64
-from finpile.splitmix import GOLDEN, MIX_1, MIX_2
+from finpile.splitmix import GOLDEN, MIX_2
 
 _NEWLINE = np.uint32(10)
 _ONE = np.uint64(1)
 
+_mix = inner(splitmix.mix)
+
 
 @inner
 def _mixed(state: Any, value: Any) -> Any:
-    mixed = (state + GOLDEN) ^ np.uint64(value)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * MIX_1
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * MIX_2
-    return mixed ^ (mixed >> np.uint64(31))
+    return _mix((state + GOLDEN) ^ np.uint64(value))
 
 
 @inner

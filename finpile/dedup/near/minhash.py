@@ -13,7 +13,6 @@ Source: Lee et al. 2022, Deduplicating Training Data Makes Language Models Bette
 
 from __future__ import annotations
 
-import hashlib
 from functools import lru_cache
 
 import numpy as np
@@ -24,6 +23,7 @@ from finpile import splitmix
 from finpile.config import NearConfig
 from finpile.dedup import _hash_kernels
 from finpile.dedup._hash_kernels import U32, U64
+from finpile.dedup.plan import scope_bits
 from finpile.documents.document import text_arrays
 
 #: Marks a document without words: all its keys have this value. Exclude such keys from the exchange.
@@ -80,17 +80,11 @@ def signatures(texts: pa.RecordBatch | pa.Table | pa.Array | pa.ChunkedArray, co
 
 def keys_in_scope(keys: U64, scope: str) -> U64:
     """Returns the keys of one scope (a dataset, or "" for all), so that different scopes share no key."""
-    offset = np.frombuffer(hashlib.blake2b(scope.encode(), digest_size=8).digest(), dtype="<u8")[0]
-    return np.where(keys == _hash_kernels.NO_KEY, keys, np.maximum(keys ^ offset, np.uint64(1)))
-
-
-def split_mix(num: int, seed: int) -> U64:
-    """Returns the first `num` outputs of SplitMix64 for a seed."""
-    return splitmix.mix(np.arange(1, num + 1, dtype=np.uint64) * splitmix.GOLDEN + np.uint64(seed))
+    return np.where(keys == _hash_kernels.NO_KEY, keys, np.maximum(keys ^ scope_bits(scope), np.uint64(1)))
 
 
 @lru_cache(maxsize=8)
 def _constants(bands: int, rows: int) -> tuple[U32, U64]:
     """Returns the multipliers of the permutations and the factors of a band's rows."""
-    multipliers = (split_mix(bands * rows, SEED) >> np.uint64(32)).astype(np.uint32) | np.uint32(1)
-    return multipliers, split_mix(rows, _FACTOR_SEED) | np.uint64(1)
+    multipliers = (splitmix.outputs(bands * rows, SEED) >> np.uint64(32)).astype(np.uint32) | np.uint32(1)
+    return multipliers, splitmix.outputs(rows, _FACTOR_SEED) | np.uint64(1)

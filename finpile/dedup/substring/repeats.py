@@ -26,6 +26,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from finpile import splitmix
 from finpile.config import SubstringConfig
 from finpile.dedup._hash_kernels import I64, U8, U64
 from finpile.dedup.near import minhash
@@ -386,7 +387,7 @@ def _distinct(
 def _factors(config: SubstringConfig) -> U64:
     """Returns pseudorandom odd numbers, one for each symbol of the longest content."""
     _, w = window_shape(config.min_length)
-    return minhash.split_mix(w + config.min_length, _FACTOR_SEED) | np.uint64(1)
+    return splitmix.outputs(w + config.min_length, _FACTOR_SEED) | np.uint64(1)
 
 
 def _keys(hashes: U64, occurrences: I64, num_contexts: I64, shard: int) -> pa.Table:

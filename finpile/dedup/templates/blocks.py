@@ -15,7 +15,6 @@ Decision: docs/decisions/0048-templates-of-earlier-documents.md.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,7 +24,7 @@ import pyarrow as pa
 from finpile.config import TemplatesConfig
 from finpile.dedup._hash_kernels import I64, U8, U64
 from finpile.dedup.order import UNDATED
-from finpile.dedup.plan import SPAN_SCHEMA
+from finpile.dedup.plan import SPAN_SCHEMA, scope_bits
 from finpile.dedup.templates import REASON
 from finpile.dedup.templates import _kernels as kernels
 from finpile.documents.document import digest_bits, text_arrays
@@ -204,11 +203,7 @@ def _seeds(documents: pa.Table, groups: Sequence[str]) -> U64:
     """A number for the group of each document; groups of different sources are different."""
     names = zip(documents["dataset"].to_pylist(), documents["source"].to_pylist(), groups, strict=True)
     known: dict[tuple[str, str, str], int] = {}
-    return np.array([known.setdefault(name, _seed(name)) for name in names], np.uint64)
-
-
-def _seed(name: tuple[str, str, str]) -> int:
-    return int.from_bytes(hashlib.blake2b("\0".join(name).encode(), digest_size=8).digest(), "little")
+    return np.array([known.setdefault(name, scope_bits("\0".join(name))) for name in names], np.uint64)
 
 
 def _timestamps(documents: pa.Table) -> I64:
