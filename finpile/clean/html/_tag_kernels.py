@@ -10,15 +10,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from finpile_tokenizer.arrays._hash_kernels import FNV_BASIS, FNV_PRIME
 from finpile_tokenizer.arrays.jit import inner, kernel
 
 U8 = npt.NDArray[np.uint8]
 U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
 
-#: FNV-1a, 64 bits. Source: Fowler, Noll, Vo, http://www.isthe.com/chongo/tech/comp/fnv/
-FNV_OFFSET = np.uint64(0xCBF29CE484222325)
-FNV_PRIME = np.uint64(0x100000001B3)
 _NONE = np.uint64(0)
 
 #: How a parser treats an element: the low bits of its class.
@@ -53,7 +51,7 @@ def is_letter(byte: Any) -> Any:
 @inner
 def name_from(data: U8, at: int) -> Any:
     """Hash of the name that starts here, in lower case, and where it ends (a space, `/`, `>`, or the data's end)."""
-    state = FNV_OFFSET
+    state = FNV_BASIS
     size = data.shape[0]
     while at < size:
         byte = data[at]
@@ -141,7 +139,7 @@ def _attributes_end(data: U8, at: int, names: U64, num_names: int) -> Any:
         if data[at] == GT:
             return at + 1, num_attributes, slash, num_names
         num_attributes += 1
-        state = FNV_OFFSET
+        state = FNV_BASIS
         first = at
         while at < size:
             byte = data[at]

@@ -6,13 +6,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from finpile_tokenizer.arrays._hash_kernels import FNV_BASIS, FNV_PRIME
 from finpile_tokenizer.arrays.jit import inner, kernel
 
 from finpile.dedup._hash_kernels import I64, U8, U64, mix
-
-#: FNV-1a, 64 bits. Source: Fowler, Noll, Vo, http://www.isthe.com/chongo/tech/comp/fnv/
-FNV_OFFSET = np.uint64(0xCBF29CE484222325)
-FNV_PRIME = np.uint64(0x100000001B3)
 
 _ZERO, _NINE = 0x30, 0x39
 _BLANK = np.uint64(0x20)
@@ -26,7 +23,7 @@ _SIGNS, _ARABIC, _SYMBOLS, _IDEOGRAPHIC_END, _FORMS = 0xC2, 0xD9, 0xE2, 0xE9, 0x
 @kernel
 def hash_bytes(data: U8) -> Any:
     """Returns the FNV-1a hash of the bytes, mixed."""
-    state = FNV_OFFSET
+    state = FNV_BASIS
     for byte in data:
         state = (state ^ np.uint64(byte)) * FNV_PRIME
     return mix(state)
@@ -97,7 +94,7 @@ def hash_numbers(data: U8, offsets: I64, keys: U64, plain: U8) -> None:
     Sets `plain[doc]` to 0 if the text may have other digits or fractions, else to 1; a key is valid only if it is 1.
     """
     for doc in range(keys.shape[0]):
-        state = FNV_OFFSET
+        state = FNV_BASIS
         plain[doc] = 1
         is_first = True  # a space is written only between numbers
         at, end = offsets[doc], offsets[doc + 1]
