@@ -13,6 +13,7 @@ import pyarrow as pa
 from finpile.dedup.plan import REMOVAL_SCHEMA, SPAN_SCHEMA
 from finpile.documents.document import text_views, with_column
 from finpile.documents.ledger import cut_spans
+from finpile.plugins.stages import Reason
 
 #: The remaining text of a document is white space.
 NOTHING_LEFT = "nothing_left"
@@ -20,6 +21,15 @@ NOTHING_LEFT = "nothing_left"
 TOO_SHORT = "too_short_after_cuts"
 #: The remaining text of a document equals the text of another document, cut or not.
 DUPLICATE = "duplicate_after_cuts"
+#: The last two, for the algorithms that cut.
+TOO_LITTLE_LEFT = (
+    Reason(TOO_SHORT, "a text with fewer than `min_chars` characters after cuts"),
+    Reason(
+        DUPLICATE,
+        "a text, cut or not, that equals the remaining text of another document, which is kept",
+        is_copy=True,
+    ),
+)
 
 _ORDER = [("row", "ascending"), ("start", "ascending")]
 

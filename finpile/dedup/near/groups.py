@@ -31,18 +31,11 @@ Resolve = Callable[[pa.Table, Sequence[bytes], I64, NearConfig], verify.Resoluti
 Describe = Callable[[verify.NearDuplicate], dict[str, str]]
 
 
-def resolve(members: pa.Table, texts: Sequence[bytes], pairs: I64, near: NearConfig) -> verify.Resolution:
-    """Decides a group by `finpile.dedup.resolve_group`."""
-    return verify.resolve_group(texts, pairs, near)
-
-
-def resolve_in_order(members: pa.Table, texts: Sequence[bytes], pairs: I64, near: NearConfig) -> verify.Resolution:
-    """Decides a group under `order: time`, by `verify.resolve_in_order`."""
-    return verify.resolve_in_order(texts, pairs, near)
-
-
 #: The rule of each order.
-RULES: dict[Order, Resolve] = {"priority": resolve, "time": resolve_in_order}
+RULES: dict[Order, Resolve] = {
+    "priority": lambda members, texts, pairs, near: verify.resolve_group(texts, pairs, near),
+    "time": lambda members, texts, pairs, near: verify.resolve_in_order(texts, pairs, near),
+}
 
 
 def describe(duplicate: verify.NearDuplicate) -> dict[str, str]:

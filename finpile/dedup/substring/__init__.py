@@ -1,6 +1,6 @@
 """Repeated substrings, found exactly by minimizers: no process needs more than its share of the text."""
 
-from finpile.dedup.cuts import DUPLICATE, NOTHING_LEFT, TOO_SHORT
+from finpile.dedup.cuts import NOTHING_LEFT, TOO_LITTLE_LEFT
 from finpile.plugins.stages import Algorithm, Reason
 
 REASON = "repeated_text"
@@ -11,11 +11,6 @@ ALGORITHM = Algorithm(
     reasons=(
         Reason(REASON, "a passage that occurs elsewhere too; `duplicate_of` is the document with the kept copy"),
         Reason(NOTHING_LEFT, "a text of which all parts occur elsewhere"),
-        Reason(TOO_SHORT, "a text with fewer than `min_chars` characters after cuts"),
-        Reason(
-            DUPLICATE,
-            "a text, cut or not, that equals the remaining text of another document, which is kept",
-            is_copy=True,
-        ),
+        *TOO_LITTLE_LEFT,
     ),
 )

@@ -1,6 +1,6 @@
 """Templates: lines and paragraphs that earlier documents of a group have, counted and cut."""
 
-from finpile.dedup.cuts import DUPLICATE, NOTHING_LEFT, TOO_SHORT
+from finpile.dedup.cuts import NOTHING_LEFT, TOO_LITTLE_LEFT
 from finpile.plugins.stages import Algorithm, Reason
 
 REASON = "template"
@@ -12,11 +12,6 @@ ALGORITHM = Algorithm(
     reasons=(
         Reason(REASON, "lines that earlier documents of the group have; `detail` has their number and the group"),
         Reason(NOTHING_LEFT, "a text of which all lines are templates"),
-        Reason(TOO_SHORT, "a text with fewer than `min_chars` characters after cuts"),
-        Reason(
-            DUPLICATE,
-            "a text, cut or not, that equals the remaining text of another document, which is kept",
-            is_copy=True,
-        ),
+        *TOO_LITTLE_LEFT,
     ),
 )
