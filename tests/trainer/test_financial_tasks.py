@@ -129,3 +129,10 @@ def test_absent_and_foreign_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "Sentences_50Agree.txt").write_text("Profit rose.@good\n")
     with pytest.raises(InputError, match=r"Sentences_50Agree\.txt:1: expected a sentence"):
         read("fpb", tmp_path)
+    (tmp_path / "Sentences_50Agree.txt").write_text("")
+    with pytest.raises(InputError, match="TASK fpb: its files have no example"):
+        read("fpb", tmp_path)
+    for text in ("", "[]", '{"1": {}}', '{"1": {"sentence": "a", "info": [{"target": "a", "sentiment_score": "b"}]}}'):
+        (tmp_path / "task1_a.json").write_text(text)
+        with pytest.raises(InputError, match=r"task1_a\.json: expected entries with `sentence` and `info`"):
+            read("fiqa_sa", tmp_path)

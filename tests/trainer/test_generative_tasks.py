@@ -167,6 +167,9 @@ def test_absent_and_foreign_files_are_named(tmp_path: Path) -> None:
         path.write_text(text)
         with pytest.raises(InputError, match=r"convfinqa_dataset\.json: expected conversations"):
             convfinqa.TASK.read(tmp_path, None)
+    path.write_text('{"dev": []}')
+    with pytest.raises(InputError, match="TASK convfinqa: its files have no example"):
+        convfinqa.TASK.read(tmp_path, None)
 
 
 # --- generation ----------------------------------------------------------------------------------------------------

@@ -62,13 +62,19 @@ def test_files_and_archives_of_both_suites_are_read(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "simple.txt").write_text("True\tles auteurs rient\nFalse\tles auteurs rit")
     assert read_pairs("clams", tmp_path) == [PairSet("fr", "simple", (Pair("les auteurs rient", "les auteurs rit"),))]
-    for text in ("True\ta\nTrue\tb\n", "True\ta\n", "True a\nFalse b\n"):
+    for text in ("True\ta\nTrue\tb\n", "True\ta\n", "True a\nFalse b\n", "", "\n"):
         (folder / "simple.txt").write_text(text)
         with pytest.raises(InputError, match="is not a file of CLAMS"):
             read_pairs("clams", tmp_path)
-    (tmp_path / "broken.jsonl").write_text('{"sentence_good": "x"}')
-    with pytest.raises(InputError, match="is not a file of BLiMP"):
-        read_pairs("blimp", tmp_path)
+    for text in ('{"sentence_good": "x"}', "[1]", "1", ""):
+        (tmp_path / "broken.jsonl").write_text(text)
+        with pytest.raises(InputError, match="is not a file of BLiMP"):
+            read_pairs("blimp", tmp_path)
+    for name in ("broken.jsonl", "a.zip", "a.tar.zst"):
+        (tmp_path / name).write_bytes(b"\xff")
+        with pytest.raises(InputError, match=rf"{name}: cannot be read"):
+            read_pairs("blimp", tmp_path)
+        (tmp_path / name).unlink()
     with pytest.raises(InputError, match="has no"):
         read_pairs("blimp", tmp_path / "absent")
 

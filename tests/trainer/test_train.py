@@ -18,7 +18,7 @@ from finpile_trainer.train import Intervention, TrainConfig, Trainer, load_train
 from finpile_trainer.training.checkpoint import FILE_NAME, load_checkpoint, restore_model
 from finpile_trainer.training.losses import LOG_NAME, PLOT_NAME, LossRecord, read_log, smooth
 from finpile_trainer.training.presets import BLOOMBERGGPT_50B, preset
-from finpile_trainer.training.retained import load_model, retained_path, retained_steps
+from finpile_trainer.training.retained import best_so_far, load_model, retained_path, retained_steps
 
 from finpile.config import to_dict
 from finpile.errors import ConfigError, InputError, RunError
@@ -265,6 +265,9 @@ def test_retained_models_are_the_models_of_their_steps(settings: TrainConfig) ->
     retained_path(kept.out, 2).write_bytes(b"half a model")
     with pytest.raises(InputError, match=r"step-00000002\.safetensors: is not a model"):
         load_model(kept.out, 2)
+    retained_path(kept.out, "best").write_bytes(b"half a model")
+    with pytest.raises(InputError, match=r"best\.safetensors: is not a model"):
+        best_so_far(kept.out)
 
 
 def test_values_of_the_model_replace_those_of_the_preset(settings: TrainConfig, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from finpile.errors import InputError
 from finpile_trainer.evaluation.outcomes import TaskItem
 
 #: Between the shots of a prompt, which the paper leaves open.
@@ -90,7 +91,12 @@ def parts(name: str, examples: Sequence[Example]) -> tuple[tuple[Example, ...], 
 
 
 def limited(task: T, limit: int | None) -> T:
-    """The task with the test examples of at most `limit` sentences, those with the smallest hashes."""
+    """The task with the test examples of at most `limit` sentences, those with the smallest hashes.
+
+    Raises: InputError for a task without a test example.
+    """
+    if not task.test:
+        raise InputError(f"TASK {task.name}: its files have no example to test on; expected the published ones")
     if limit is None:
         return task
     kept = _smallest(task.name, task.test, limit)

@@ -177,22 +177,27 @@ def _hash(pair: Pair) -> bytes:
 
 
 def _texts(folder: Path, suffix: str) -> Iterator[tuple[str, str]]:
-    """The files with a suffix below a folder, and in its archives, by path."""
-    if not folder.is_dir():
-        return
-    for path in sorted(folder.rglob("*")):
-        if path.suffix == suffix:
-            yield str(path), path.read_text(encoding="utf-8")
-        elif path.suffix == ".zip":
-            with zipfile.ZipFile(path) as archive:
-                for name in sorted(archive.namelist()):
-                    if name.endswith(suffix) and not name.startswith("__MACOSX/"):
-                        yield name, archive.read(name).decode()
-        elif path.name.endswith(".tar.zst"):
-            with path.open("rb") as stream, zstandard.ZstdDecompressor().stream_reader(stream) as data:
-                whole = io.BytesIO(data.read())
-            with tarfile.open(fileobj=whole) as members:
-                for member in members:
-                    content = members.extractfile(member) if member.name.endswith(suffix) else None
-                    if content is not None:
-                        yield member.name, content.read().decode()
+    """The files with a suffix below a folder, and in its archives, by path. Raises: InputError for a damaged one."""
+    for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
+        try:
+            yield from _texts_of(path, suffix)
+        except (UnicodeDecodeError, zipfile.BadZipFile, tarfile.TarError, zstandard.ZstdError) as error:
+            raise InputError(f"{path}: cannot be read ({error}): copy the published file again") from error
+
+
+def _texts_of(path: Path, suffix: str) -> Iterator[tuple[str, str]]:
+    if path.suffix == suffix:
+        yield str(path), path.read_text(encoding="utf-8")
+    elif path.suffix == ".zip":
+        with zipfile.ZipFile(path) as archive:
+            for name in sorted(archive.namelist()):
+                if name.endswith(suffix) and not name.startswith("__MACOSX/"):
+                    yield name, archive.read(name).decode()
+    elif path.name.endswith(".tar.zst"):
+        with path.open("rb") as stream, zstandard.ZstdDecompressor().stream_reader(stream) as data:
+            whole = io.BytesIO(data.read())
+        with tarfile.open(fileobj=whole) as members:
+            for member in members:
+                content = members.extractfile(member) if member.name.endswith(suffix) else None
+                if content is not None:
+                    yield member.name, content.read().decode()

@@ -17,7 +17,7 @@ def read_set(path: str, text: str) -> PairSet:
         pairs = tuple(Pair(row["sentence_good"], row["sentence_bad"]) for row in rows)
         term = rows[0]["linguistics_term"]
         return PairSet(_TERMS.get(term, term), rows[0]["UID"], pairs)
-    except (ValueError, KeyError, IndexError) as error:
+    except (ValueError, LookupError, TypeError) as error:
         raise InputError(f"{path}: is not a file of BLiMP ({error!r}); expected its JSON lines") from error
 
 

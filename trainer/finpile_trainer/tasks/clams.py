@@ -18,9 +18,13 @@ _FOLDER = "_evalset"
 def read_set(path: str, text: str) -> PairSet:
     """Lines `True<TAB>sentence` and `False<TAB>sentence` in turn: a pair."""
     lines = [line.split("\t") for line in text.splitlines() if line.strip()]
-    if len(lines) % 2 or any(
-        [good[0], bad[0]] != ["True", "False"] or len(good) != 2 or len(bad) != 2
-        for good, bad in zip(lines[::2], lines[1::2], strict=False)
+    if (
+        not lines
+        or len(lines) % 2
+        or any(
+            [good[0], bad[0]] != ["True", "False"] or len(good) != 2 or len(bad) != 2
+            for good, bad in zip(lines[::2], lines[1::2], strict=False)
+        )
     ):
         raise InputError(
             f"{path}: is not a file of CLAMS; expected lines of True and False in turn, a tab, and a sentence"

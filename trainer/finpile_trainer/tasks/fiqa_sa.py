@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from finpile.errors import InputError
 from finpile.report.tasks import classification_table
 from finpile_trainer.evaluation.classification import Classification, split_classification
 from finpile_trainer.evaluation.few_shot import Example
@@ -20,14 +21,23 @@ def read(folder: Path, limit: int | None) -> Classification:
     """Headlines and posts (`task1_*.json`): an example for each target of a sentence."""
     examples = []
     for path in task_files(folder, "task1_*.json"):
-        for name, entry in json.loads(path.read_text(encoding="utf-8")).items():
-            for number, info in enumerate(entry["info"]):
-                score = float(info["sentiment_score"])
-                answer = "negative" if score < -NEUTRAL else "neutral" if score <= NEUTRAL else "positive"
-                prompt = sentiment_prompt(entry["sentence"], info["target"])
-                texts = (str(entry["sentence"]),)
-                examples.append(Example(key=f"{path.stem}/{name}/{number}", prompt=prompt, answer=answer, texts=texts))
+        try:
+            entries = json.loads(path.read_text(encoding="utf-8"))
+            examples += [
+                _example(f"{path.stem}/{name}/{number}", entry["sentence"], info["target"], info["sentiment_score"])
+                for name, entry in entries.items()
+                for number, info in enumerate(entry["info"])
+            ]
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            what = f"{type(error).__name__}: {error}"
+            raise InputError(f"{path}: expected entries with `sentence` and `info` ({what})") from error
     return split_classification("fiqa_sa", SENTIMENTS, examples, limit)
+
+
+def _example(key: str, sentence: str, target: str, sentiment_score: str) -> Example:
+    score = float(sentiment_score)
+    answer = "negative" if score < -NEUTRAL else "neutral" if score <= NEUTRAL else "positive"
+    return Example(key=key, prompt=sentiment_prompt(sentence, target), answer=answer, texts=(str(sentence),))
 
 
 TASK = Task(name="fiqa_sa", read=read, table=classification_table, order=4)

@@ -10,7 +10,9 @@ from `checkpoint.pt`, which also has the optimiser; these files are not read by 
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -64,13 +66,15 @@ def retain_model(run: str, saved: SavedModel, which: Which | None = None) -> Pat
 
 
 def best_so_far(run: str) -> tuple[int, float] | None:
-    """The step and the held-out loss of the best retained model; None if there is none."""
+    """The step and the held-out loss of the best retained model; None if there is none.
+
+    Raises: InputError if its file is damaged.
+    """
     path = retained_path(run, "best")
     if not path.exists():
         return None
-    with safe_open(path, framework="pt") as stream:
-        about = json.loads(stream.metadata()[_KEY])
-    return about["step"], about["heldout_loss"]
+    with _opened(path) as (about, _):
+        return about["step"], about["heldout_loss"]
 
 
 def load_model(run: str, which: Which | None = None) -> SavedModel:
@@ -91,14 +95,20 @@ def _load_retained(run: str, which: Which) -> SavedModel:
     if not path.exists():
         found = ", ".join(f"{kept:,}" for kept in retained_steps(run)) or "none"
         raise InputError(f"{run}: has no retained model {_named(which)}; retained (`keep_every`): {found}")
+    with _opened(path) as (about, stream):
+        tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118 (is not a mapping)
+        step, loss = about.pop("step"), about.pop("heldout_loss", None)
+        return SavedModel(step, meta_from_dict(about), tensors, loss)
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[tuple[dict[str, Any], Any]]:
+    """A retained model: what its metadata say, and the file. Raises: InputError if it is damaged."""
     try:
         with safe_open(path, framework="pt") as stream:
-            about: dict[str, Any] = json.loads(stream.metadata()[_KEY])
-            tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118 (is not a mapping)
+            yield json.loads(stream.metadata()[_KEY]), stream
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}: is not a model of `finpile model train` ({error})") from error
-    step, loss = about.pop("step"), about.pop("heldout_loss", None)
-    return SavedModel(step, meta_from_dict(about), tensors, loss)
 
 
 def _named(which: Which) -> str:
