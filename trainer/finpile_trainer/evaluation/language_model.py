@@ -25,12 +25,12 @@ import torch
 from torch import Tensor
 
 from finpile.errors import InputError
+from finpile_trainer.evaluation.evaluate import Logits, Tokenizer
 from finpile_trainer.evaluation.peers import begin_id, load_peer, longest_input
 from finpile_trainer.model.model import KeyValueCache
 from finpile_trainer.training.checkpoint import HasModel, restore_model
 
-#: The logits [B, T, V] of ids [B, T]; a `Reader` reads ids that follow those of its calls before.
-Logits = Callable[[Tensor], Tensor]
+#: As `Logits`, of ids that follow those of its calls before.
 Reader = Logits
 #: Sequences that go through the model at once.
 BATCH_SIZE = 8
@@ -48,10 +48,8 @@ class Likelihood:
     """Whether context and continuation are longer than the model reads, and were cut from the left."""
 
 
-class RunTokenizer(Protocol):
+class RunTokenizer(Tokenizer, Protocol):
     """The methods of the tokenizer of a build that this module needs."""
-
-    def encode_array(self, texts: pa.Array) -> pa.LargeListArray: ...
 
     def decode(self, ids: Sequence[int]) -> bytes: ...
 
@@ -113,7 +111,7 @@ class LanguageModel:
     @classmethod
     def of_run(cls, saved: HasModel, tokenizer: RunTokenizer, name: str) -> LanguageModel:
         """The model of a run, on the CPU, with the tokenizer of its build."""
-        meta, model = saved.meta, restore_model(saved).eval()
+        meta, model = saved.meta, restore_model(saved)
 
         def encode(text: str) -> Sequence[int]:
             ids: list[int] = tokenizer.encode_array(pa.array([text], pa.large_string())).values.to_pylist()

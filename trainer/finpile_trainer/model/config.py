@@ -6,6 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Literal
 
+from finpile.config import bounds
 from finpile.errors import ConfigError
 
 Architecture = Literal["bloomberggpt", "gpt-neox", "palm"]
@@ -34,8 +35,7 @@ class ModelConfig:
 
     def __post_init__(self) -> None:
         for name in ("num_layers", "num_heads", "hidden_size"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"model.{name} is {getattr(self, name)}: expected at least 1")
+            bounds.at_least(f"model.{name}", getattr(self, name), 1)
         if self.head_size is not None and (self.architecture != "palm" or self.head_size < 1):
             raise ConfigError(f"model.head_size is {self.head_size}: expected null, or for palm at least 1")
         if self.head_size is None and self.hidden_size % self.num_heads:

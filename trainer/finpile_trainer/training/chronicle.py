@@ -26,7 +26,7 @@ Event = Mapping[str, Any]
 class Chronicle:
     """Appends events; with `folder` None, forgets them."""
 
-    def __init__(self, folder: str | None, title: str = "") -> None:
+    def __init__(self, folder: str | None, title: str) -> None:
         self._folder = folder
         self._title = title
         self.events: list[Event] = [] if folder is None else read_events(folder)
@@ -44,7 +44,7 @@ class Chronicle:
     def to_markdown(self) -> str:
         """The table of all events."""
         rows = [f"| {entry['time']} | {entry['step']:,} | {describe(entry)} |" for entry in self.events]
-        head = [f"# {self._title or 'Training run'}", "", "| time (UTC) | step | what |", "|---|--:|---|"]
+        head = [f"# {self._title}", "", "| time (UTC) | step | what |", "|---|--:|---|"]
         return "\n".join([*head, *rows, ""])
 
 

@@ -9,6 +9,7 @@ from typing import Literal
 
 import torch
 
+from finpile.config import bounds
 from finpile.config.strict_yaml import absolute, load_yaml
 from finpile.errors import ConfigError
 from finpile_trainer.model.config import ModelChanges, ModelConfig
@@ -32,8 +33,7 @@ class Intervention:
     """Dropout of all later steps; null leaves it as it is."""
 
     def __post_init__(self) -> None:
-        if self.step < 0:
-            raise ConfigError(f"interventions.step is {self.step}: expected at least 0")
+        bounds.at_least("interventions.step", self.step, 0)
         if self.rate_factor <= 0:
             raise ConfigError(f"interventions.rate_factor is {self.rate_factor}: expected above 0")
         if self.dropout is not None and not 0 <= self.dropout < 1:
@@ -119,8 +119,7 @@ class TrainConfig:
     def __post_init__(self) -> None:
         preset(self.preset)
         for name in ("steps", "threads", "checkpoint_every", "heldout_every"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} is {getattr(self, name)}: expected at least 1")
+            bounds.at_least(name, getattr(self, name), 1)
         for name in ("sequence_length", "micro_batch_size", "keep_every", "heldout_tokens"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}: expected at least 1, or null")

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from finpile.config import bounds
 from finpile.errors import ConfigError
 from finpile_trainer.training.presets import BatchConfig
 
@@ -35,10 +36,8 @@ class SpikeGuard:
         if self.threshold <= 0:
             raise ConfigError(f"loss_spikes.threshold is {self.threshold}: expected above 0")
         for name in ("window", "max_rollbacks"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"loss_spikes.{name} is {getattr(self, name)}: expected at least 1")
-        if self.rollback_steps < 2:
-            raise ConfigError(f"loss_spikes.rollback_steps is {self.rollback_steps}: expected at least 2")
+            bounds.at_least(f"loss_spikes.{name}", getattr(self, name), 1)
+        bounds.at_least("loss_spikes.rollback_steps", self.rollback_steps, 2)
         if self.skip_batches < self.rollback_steps * 3 // 2:
             raise ConfigError(
                 f"loss_spikes.skip_batches is {self.skip_batches}: expected at least {self.rollback_steps * 3 // 2}, "

@@ -123,17 +123,14 @@ class HeldoutSet:
     def _sums(self, model: Decoder, store: TokenStore, bfloat16: bool, sequences: Sequence[int]) -> tuple[float, int]:
         """The sum and the number of one batch."""
         device = model.embedding.weight.device
-        ids, lengths = self._batch(store, sequences)
+        ids = store.batch(sequences, self.sequence_length)
+        lengths = store.lengths(sequences, self.sequence_length)
         ids_BT = torch.from_numpy(ids).to(device)
         with torch.autocast(device.type, torch.bfloat16, enabled=bfloat16):
             logits_BTV = model(ids_BT)
         nats_BT = F.cross_entropy(logits_BTV[:, :-1].float().transpose(1, 2), ids_BT[:, 1:], reduction="none")
         scored_BT = np.arange(1, ids.shape[1])[None, :] < lengths[:, None]
         return float((nats_BT.double().cpu().numpy() * scored_BT).sum()), int(scored_BT.sum())
-
-    def _batch(self, store: TokenStore, sequences: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-        """Ids [B, sequence_length] and the tokens of each sequence that are not padding [B]."""
-        return store.batch(sequences, self.sequence_length), store.lengths(sequences, self.sequence_length)
 
 
 def _evenly(count: int, share: float) -> Sequence[int]:

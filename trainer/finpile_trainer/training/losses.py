@@ -163,11 +163,9 @@ def loss_chart(records: Sequence[LossRecord], vocab_size: int, heldout: Sequence
     )
 
 
-def plot(folder: str, records: Sequence[LossRecord], vocab_size: int, heldout: Sequence[HeldoutRecord] = ()) -> str:
-    """Draws the loss curves beside the log; returns the file's path."""
-    path = storage.join(folder, PLOT_NAME)
-    storage.write_bytes(path, loss_chart(records, vocab_size, heldout).to_svg())
-    return path
+def plot(folder: str, records: Sequence[LossRecord], vocab_size: int, heldout: Sequence[HeldoutRecord] = ()) -> None:
+    """Draws the loss curves beside the log."""
+    storage.write_bytes(storage.join(folder, PLOT_NAME), loss_chart(records, vocab_size, heldout).to_svg())
 
 
 def _line(record: LossRecord | HeldoutRecord) -> bytes:
