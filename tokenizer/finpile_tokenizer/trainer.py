@@ -95,17 +95,14 @@ class UnigramTrainer:
         (model,) = self.models_along(text, state, [self.vocab_size], listen)
         return model
 
-    def train_sizes(
-        self, counts: PretokenCounts, sizes: Sequence[int], *, listen: Listener = _ignore
-    ) -> Iterator[UnigramModel]:
+    def train_sizes(self, counts: PretokenCounts, sizes: Sequence[int]) -> Iterator[UnigramModel]:
         """Models of several sizes, from the largest to the smallest, along one course of prunings.
 
         The first is what `train` gives with that `vocab_size`; each of the others continues from the one before.
 
         Raises: as `train` does.
         """
-        text, state = self._begin(counts, sizes)
-        return self.models_along(text, state, sizes, listen)
+        return self.models_along(*self._begin(counts, sizes), sizes)
 
     def num_seeds(self, sizes: Sequence[int]) -> int:
         """Substrings that a training to these sizes begins with."""
