@@ -118,28 +118,18 @@ def compile_lattices() -> None:
     find_lattices(count_pretokens(pa.array([b"a1"], pa.large_binary())), _BYTES)
 
 
-def compile_training() -> None:
-    """Compiles what training and merging call."""
-    compile_counting()
-    compile_seeds()
-    compile_expectation()
-
-
-def compile_encoding() -> None:
-    """Compiles what building an encoder and encoding call."""
-    compile_trie()
-    compile_automaton()
-    compile_encoder()
-
-
 def compile_kernels() -> None:
     """Compiles every kernel and fills Numba's cache on disk.
 
     When an image is built, set NUMBA_CPU_NAME and NUMBA_CACHE_DIR to the values that the workers have: the cache is
     keyed by the first and found by the second.
     """
-    compile_training()
-    compile_encoding()
+    compile_counting()
+    compile_seeds()
+    compile_expectation()
+    compile_trie()
+    compile_automaton()
+    compile_encoder()
     compile_lattices()
     compile_segmentations()
 

@@ -8,14 +8,10 @@ implementation in the tests.
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 import numpy as np
 
 from finpile_tokenizer.arrays.buffers import Float64s, Int64s, UInt8s, UInt64s
 from finpile_tokenizer.arrays.jit import inlined, inner, kernel
-
-_Scalar = TypeVar("_Scalar", bound=np.generic)
 
 # FNV-1a, 64 bits. Source: http://www.isthe.com/chongo/tech/comp/fnv/
 FNV_BASIS = np.uint64(0xCBF29CE484222325)

@@ -9,6 +9,7 @@ import numpy as np
 from finpile_tokenizer.arrays._array_kernels import doubled
 from finpile_tokenizer.arrays.buffers import Int32s, Int64s, UInt8s
 from finpile_tokenizer.arrays.jit import inlined, inner, kernel
+from finpile_tokenizer.trie._hashed_kernels import shared_bytes
 
 _BLOCK = 256
 #: Slots of the arrays that `place_nodes` starts with.
@@ -47,13 +48,7 @@ def fill_nodes(
     total = 1
     for piece in range(ids.size):
         begin, end = offsets[piece], offsets[piece + 1]
-        shared = 0
-        if piece > 0:
-            before = offsets[piece - 1]
-            most = begin - before if begin - before < end - begin else end - begin
-            while shared < most and data[before + shared] == data[begin + shared]:
-                shared += 1
-        for depth in range(shared + 1, end - begin + 1):
+        for depth in range(shared_bytes(offsets, data, piece) + 1, end - begin + 1):
             parents[total] = path[depth - 1]
             labels[total] = data[begin + depth - 1]
             depths[total] = depth

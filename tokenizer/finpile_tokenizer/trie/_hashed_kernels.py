@@ -23,19 +23,23 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _HASH_SHIFT = np.uint64(40)
 
 
+@inlined
+def shared_bytes(offsets: Int64s, data: UInt8s, piece: int) -> int:
+    """The length of the longest common prefix of a piece and the one before it, 0 for the first piece."""
+    shared = 0
+    if piece > 0:
+        before, begin, end = offsets[piece - 1], offsets[piece], offsets[piece + 1]
+        while shared < min(begin - before, end - begin) and data[before + shared] == data[begin + shared]:
+            shared += 1
+    return shared
+
+
 @kernel
 def count_nodes(offsets: Int64s, data: UInt8s) -> int:
     """The number of distinct prefixes (not empty) of the pieces, which are in order of their bytes."""
     total = 0
     for piece in range(offsets.size - 1):
-        begin, end = offsets[piece], offsets[piece + 1]
-        shared = 0
-        if piece > 0:
-            before = offsets[piece - 1]
-            most = begin - before if begin - before < end - begin else end - begin
-            while shared < most and data[before + shared] == data[begin + shared]:
-                shared += 1
-        total += end - begin - shared
+        total += offsets[piece + 1] - offsets[piece] - shared_bytes(offsets, data, piece)
     return total
 
 

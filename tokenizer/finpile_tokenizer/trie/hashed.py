@@ -46,17 +46,12 @@ class PieceIndex:
 
 
 def build_piece_index(vocabulary: Vocabulary) -> PieceIndex:
-    """The index of the vocabulary's pieces, which are distinct and not empty.
+    """The index of the vocabulary's pieces, which are distinct and not empty, with finite log probabilities.
 
     Raises:
-        TokenizerError: a log probability is not finite, or the pieces have too many distinct beginnings.
+        TokenizerError: the pieces have too many distinct beginnings.
     """
     log_probs = np.ascontiguousarray(vocabulary.log_probs, np.float64)
-    if not np.isfinite(log_probs).all():
-        bad = int(np.flatnonzero(~np.isfinite(log_probs))[0])
-        raise TokenizerError(
-            f"the log probability of id {bad} is {log_probs[bad]}: n-best, sampling and likelihood need finite ones"
-        )
     units, pieces = hashed_trie(vocabulary.pieces)
     return PieceIndex(units=units, pieces=pieces, log_probs=log_probs, piece_bytes=lengths_of(vocabulary.pieces))
 
