@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from finpile_tokenizer.arrays.buffers import Float64s, Int32s, Int64s, lengths_of
+from finpile_tokenizer.arrays.buffers import Float64s, Int32s, Int64s, lengths_of, list_array
 from finpile_tokenizer.arrays.document_ranges import map_ranges
 from finpile_tokenizer.encoding.automaton import build_automaton
 from finpile_tokenizer.encoding.offsets import Unit, offsets_of_ids
@@ -35,7 +35,6 @@ class UnigramTokenizer:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
         self._automaton = build_automaton(vocabulary.pieces, vocabulary.log_probs)
-        self._piece_bytes = lengths_of(vocabulary.pieces)
         self._pieces: list[bytes] = [*vocabulary.pieces.to_pylist(), END_OF_TEXT.encode()]
 
     @property
@@ -60,11 +59,8 @@ class UnigramTokenizer:
         if special not in get_args(Special):
             raise TokenizerError(f"special is {special!r}: expected one of {', '.join(get_args(Special))}")
         parts = [_as_bytes(text)] if special == "text" else _as_bytes(text).split(END_OF_TEXT.encode())
-        encoded = self.encode_array(pa.array(parts, pa.large_binary()))
-        ids = encoded.values.to_pylist()
-        for end in encoded.offsets.to_pylist()[-2:0:-1]:
-            ids.insert(end, self.eot_id)
-        return ids  # type: ignore[no-any-return]
+        encoded = self.encode_array(pa.array(parts, pa.large_binary())).to_pylist()
+        return [token_id for ids in encoded for token_id in (*ids, self.eot_id)][:-1]
 
     def encode_array(self, texts: pa.Array | pa.ChunkedArray, num_threads: int = 1) -> pa.LargeListArray:
         """The ids of each text, as large_list<int32>; the same for any number of threads.
@@ -72,12 +68,7 @@ class UnigramTokenizer:
         Raises:
             InputTypeError: not an array of texts, or one with nulls.
         """
-        parts = self._encode_ranges(texts, num_threads)
-        ids = np.concatenate([ids for ids, _ in parts]) if parts else np.zeros(0, np.int32)
-        offsets = np.zeros(sum(len(counts) for _, counts in parts) + 1, np.int64)
-        if parts:
-            np.cumsum(np.concatenate([counts for _, counts in parts]), out=offsets[1:])
-        return pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(ids))
+        return list_array(self._encode_ranges(texts, num_threads))
 
     def count_tokens(self, texts: pa.Array | pa.ChunkedArray, num_threads: int = 1) -> Int64s:
         """The number of ids of each text (without `<|endoftext|>`); keeps no ids.
@@ -232,7 +223,7 @@ class UnigramTokenizer:
 
     @cached_property
     def _decoded_bytes(self) -> Int64s:
-        return np.append(self._piece_bytes, len(END_OF_TEXT))
+        return np.append(lengths_of(self.vocabulary.pieces), len(END_OF_TEXT))
 
     def _check_ids(self, ids: Int64s) -> None:
         if len(ids) and not 0 <= ids.min() <= ids.max() <= self.eot_id:

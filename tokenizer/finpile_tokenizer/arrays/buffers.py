@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TypeAlias, TypeVar
 
@@ -73,6 +74,13 @@ def binary_array(offsets: Int64s, data: UInt8s) -> pa.LargeBinaryArray:
 def concat(arrays: list[pa.Array]) -> pa.LargeBinaryArray:
     """The large_binary arrays one after the other."""
     return pa.concat_arrays([array.cast(pa.large_binary()) for array in arrays])
+
+
+def list_array(parts: Sequence[tuple[Int32s, Int64s]]) -> pa.LargeListArray:
+    """The lists of all parts; a part is the numbers of its lists, one after the other, and how many each list has."""
+    numbers = np.concatenate([np.zeros(0, np.int32), *(numbers for numbers, _ in parts)])
+    counts = np.concatenate([np.zeros(1, np.int64), *(counts for _, counts in parts)])
+    return pa.LargeListArray.from_arrays(pa.array(np.cumsum(counts)), pa.array(numbers))
 
 
 def order_by_bytes(array: pa.LargeBinaryArray) -> Int64s:

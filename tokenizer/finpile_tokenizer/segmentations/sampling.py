@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from finpile_tokenizer.arrays.buffers import Float64s, Int32s, Int64s, byte_buffers
+from finpile_tokenizer.arrays.buffers import Float64s, Int32s, Int64s, byte_buffers, list_array
 from finpile_tokenizer.arrays.document_ranges import DocumentRange, map_ranges
 from finpile_tokenizer.errors import TokenizerError
 from finpile_tokenizer.pretokens.pretokenizer import PRETOKEN_CLASSES
@@ -47,9 +47,8 @@ def sample(
         raise TokenizerError(f"num_samples is {num_samples}: expected 0 or more")
     documents = DocumentRange(*byte_buffers(pa.array([text], pa.large_binary())), 0, 1, 0)
     ids, counts = _sample_range(index, documents, scaled(index, alpha), seed_number(seed), 0, num_samples)
-    flat = ids.tolist()
-    stops = np.cumsum(counts).tolist()
-    return [flat[stop - count : stop] for stop, count in zip(stops, counts.tolist(), strict=True)]
+    found: list[list[int]] = list_array([(ids, counts)]).to_pylist()
+    return found
 
 
 def sample_array(
@@ -65,12 +64,7 @@ def sample_array(
         raise TokenizerError(f"first_document is {first_document}: expected the number of the first text, from 0 on")
     scores, number = scaled(index, alpha), seed_number(seed)
     parts = map_ranges(lambda part: _sample_range(index, part, scores, number, first_document, 1), texts, num_threads)
-    offsets = np.zeros(sum(len(counts) for _, counts in parts) + 1, np.int64)
-    ids = np.zeros(0, np.int32)
-    if parts:
-        np.cumsum(np.concatenate([counts for _, counts in parts]), out=offsets[1:])
-        ids = np.concatenate([ids for ids, _ in parts])
-    return pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(ids))
+    return list_array(parts)
 
 
 def sample_without_replacement(
@@ -91,14 +85,8 @@ def sample_without_replacement(
         scaled(index, alpha),
         index.longest,
     )
-    flat = ids.tolist()
-    stops = np.cumsum(counts).tolist()
-    return [
-        DistinctSample(ids=flat[stop - count : stop], log_prob=log_prob, perturbed=value)
-        for stop, count, log_prob, value in zip(
-            stops, counts.tolist(), log_probs.tolist(), perturbed.tolist(), strict=True
-        )
-    ]
+    samples = zip(list_array([(ids, counts)]).to_pylist(), log_probs.tolist(), perturbed.tolist(), strict=True)
+    return [DistinctSample(ids=one, log_prob=log_prob, perturbed=value) for one, log_prob, value in samples]
 
 
 def scaled(index: PieceIndex, alpha: float) -> Float64s:
