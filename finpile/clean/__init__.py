@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 from finpile_tokenizer.lazy_exports import lazy_exports
 
-from finpile.plugins.filter import Rejection, Span
-
 if TYPE_CHECKING:
     from finpile.clean.stage.clean import (
         PAGE_GROUPS,
@@ -24,8 +22,6 @@ __all__ = [
     "PAGE_GROUPS",
     "REASONS",
     "Cleaned",
-    "Rejection",
-    "Span",
     "clean_batch",
     "compile_kernels",
     "filter_files",

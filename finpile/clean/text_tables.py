@@ -122,19 +122,24 @@ def _phrases(line: str, label_end: int) -> list[_Phrase]:
     """The phrases of a line; figures behind a label are their own."""
     found = []
     for phrase in _PHRASE.finditer(_LEADER.sub(lambda dots: " " * len(dots[0]), line)):
-        words = [
-            _Phrase(phrase.start() + word.start(), phrase.start() + word.end(), word[0])
-            for word in _WORD.finditer(phrase[0])
-        ]
+        words = _words(phrase[0], phrase.start())
         num_text = len(words)
         while num_text and words[num_text - 1].start >= label_end - _SLACK and _is_part(words[num_text - 1].text):
             num_text -= 1
         if num_text:
-            found.append(
-                _Phrase(words[0].start, words[num_text - 1].end, " ".join(word.text for word in words[:num_text]))
-            )
+            found.append(_phrase_of(words[:num_text]))
         found += words[num_text:]
     return found
+
+
+def _words(text: str, start: int) -> list[_Phrase]:
+    """The words of a text that begins at `start` of its line."""
+    return [_Phrase(start + word.start(), start + word.end(), word[0]) for word in _WORD.finditer(text)]
+
+
+def _phrase_of(words: Sequence[_Phrase]) -> _Phrase:
+    """Words as one phrase."""
+    return _Phrase(words[0].start, words[-1].end, " ".join(word.text for word in words))
 
 
 def _is_rule(phrase: _Phrase) -> bool:
@@ -286,7 +291,7 @@ class _Columns:
         labels = [phrase for phrase in line if phrase.end <= self._label_end]
         others = [phrase for phrase in line if phrase.end > self._label_end]
         groups = self._groups(others)
-        cells = [read_cell(place, place + 1, phrase.text) for place, phrase in self._placed(labels)]
+        cells = self._cells(labels)
         for number, phrase in enumerate(others):
             above = [run for run in runs if _meets(run, phrase)]
             is_underlined = len(above) == 1 and above[0][1] - above[0][0] <= phrase.end - phrase.start + _UNDERLINE
@@ -350,16 +355,13 @@ def _meets(span: tuple[int, int], phrase: _Phrase) -> bool:
 
 def _divided(phrase: _Phrase, runs: Sequence[tuple[int, int]]) -> Iterator[_Phrase]:
     """The parts of a phrase above each run of dashes, if each of its words is above one."""
-    words = [
-        _Phrase(phrase.start + word.start(), phrase.start + word.end(), word[0]) for word in _WORD.finditer(phrase.text)
-    ]
+    words = _words(phrase.text, phrase.start)
     above = [[number for number, run in enumerate(runs) if _meets(run, word)] for word in words]
     if any(len(found) != 1 for found in above):
         yield phrase
         return
     for _, group in groupby(zip(above, words, strict=True), lambda pair: pair[0]):
-        part = [word for _, word in group]
-        yield _Phrase(part[0].start, part[-1].end, " ".join(word.text for word in part))
+        yield _phrase_of([word for _, word in group])
 
 
 def _joined(cell: Cell, other: Cell) -> Cell:

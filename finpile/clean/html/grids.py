@@ -27,7 +27,7 @@ _FIGURE = re.compile(
     rf"[+\-\u2212\u2013]? ?[(\[]? ?(?:{_CURRENCY})? ?[(\[+\-\u2212\u2013]? ?(?:[.,]?\d[\d.,]*|[\u2014\u2013\-]+)"
     r"[)\]%\u00a2x ]*(?:\(\w{1,3}\)|[*\u2020\u2021])*"
 )
-_YEAR = re.compile(r"(?:19|20)\d\d")
+YEAR = re.compile(r"(?:19|20)\d\d")
 #: The number of a proposal or of a note.
 _NUMBERING = re.compile(r"\d{1,2}\.")
 _SPECIAL = re.compile(r"[\\|]")
@@ -66,7 +66,7 @@ def read_cell(start: int, end: int, text: str) -> Cell:
 def is_data(cell: Cell) -> bool:
     """Whether its text is a figure, and not a year or the number of an entry."""
     text = unmarked(cell.text)
-    return cell.is_figure and not _YEAR.fullmatch(text) and not _NUMBERING.fullmatch(text)
+    return cell.is_figure and not YEAR.fullmatch(text) and not _NUMBERING.fullmatch(text)
 
 
 def with_signs(cells: list[Cell]) -> list[Cell]:

@@ -19,18 +19,17 @@ import numpy as np
 
 from finpile.clean.html import _table_kernels as kernels
 from finpile.clean.html._tag_kernels import I64
+from finpile.clean.html.grids import YEAR
 from finpile.clean.html.markup import name_classes
-from finpile.clean.html.xbrl import Facts
+from finpile.clean.html.xbrl import ANY_TAG, Facts
 
 #: The counts: figures in rows with a label, those in a line that has it, figures of grids below a head, those whose
 #: column has it.
 COUNTS = IN_ROWS, IN_LINE, IN_GRIDS, UNDER_HEAD = (
     "row_figures", "row_figures_found", "head_figures", "head_figures_found",
 )  # fmt: skip
-_ANY_TAG = re.compile(r"<[^<>]*>")
 _OTHER = re.compile(r"[\W_]+")
 _BAR = re.compile(r"(?<!\\)\|")
-_YEAR = re.compile(r"(?:19|20)\d\d")
 _MAX_LINE = 1 << 16
 #: Tables, and places of labels in one, of which heads are counted.
 _MAX_HEADS = 1 << 10
@@ -95,7 +94,7 @@ class _Tables:
         if cell not in self._texts:
             _, _, start, end, *_ = self._cells[cell].tolist()
             content = self._bytes[start : min(end, start + _MAX_LINE)].decode(errors="replace")
-            self._texts[cell] = _squashed(html.unescape(_ANY_TAG.sub("", content)))
+            self._texts[cell] = _squashed(html.unescape(ANY_TAG.sub("", content)))
         return self._texts[cell]
 
     def label(self, cell: int) -> int | None:
@@ -134,7 +133,7 @@ class _Tables:
         return found
 
     def _is_data(self, cell: int) -> bool:
-        is_number = self._cells[cell, kernels.IS_NUMBER] and not _YEAR.fullmatch(self.text(cell))
+        is_number = self._cells[cell, kernels.IS_NUMBER] and not YEAR.fullmatch(self.text(cell))
         return bool(self._cells[cell, kernels.HAS_FACT] or is_number)
 
     def _first_of_row(self, cell: int) -> int:

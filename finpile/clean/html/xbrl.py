@@ -34,7 +34,7 @@ _TAG = re.compile(
     re.IGNORECASE,
 )
 _ATTRIBUTE = re.compile(r"""([\w:.\-]{1,64})\s{0,8}=\s{0,8}(?:"([^"]*)"|'([^']*)')""")
-_ANY_TAG = re.compile(r"<[^<>]*>")
+ANY_TAG = re.compile(r"<[^<>]*>")
 _EXCLUDED = re.compile(r"<ix:exclude\b[^<>]*>(?:[^<]|<(?!/?ix:exclude))*+</ix:exclude\s*>", re.IGNORECASE)
 _ELEMENT = re.compile(r"<(?:xbrli:)?(instant|startdate|enddate|measure)>\s*([^<\s]+)", re.IGNORECASE)
 _ENTITY = re.compile(r"<(?:xbrli:)?identifier\b[^<>]*>\s*([^<\s]+)", re.IGNORECASE)
@@ -207,7 +207,7 @@ class _Scan:
             return None
         content = " ".join([self._page[start:end] for start, end in ranges])
         content = _EXCLUDED.sub(" ", content) if "xclude>" in content else content
-        content = _ANY_TAG.sub("", content) if "<" in content else content
+        content = ANY_TAG.sub("", content) if "<" in content else content
         text = " ".join(html.unescape(content).split())
         if len(text) > _MAX_SHOWN:
             return None

@@ -124,10 +124,17 @@ def _without_blanks(out: U8, begin: Any, end: Any) -> Any:
 
 @inner
 def _is_special_at(text: U8, at: Any, width: Any, is_special: U8) -> Any:
+    code = _code_at(text, at, width)
+    return code >= is_special.shape[0] or is_special[code] != 0
+
+
+@inner
+def _code_at(text: U8, at: Any, width: Any) -> Any:
+    """The code point of a character of two bytes or more."""
     code = np.int64(text[at]) & (0x7F >> width)
     for index in range(1, width):
         code = code << 6 | np.int64(text[at + index]) & 63
-    return code >= is_special.shape[0] or is_special[code] != 0
+    return code
 
 
 @kernel
@@ -137,20 +144,13 @@ def most_marks_in_a_row(data: U8, is_mark: U8) -> Any:
     size = data.shape[0]
     while at < size:
         byte = data[at]
-        if byte < 0xCC:  # U+0300, the first mark, begins with 0xCC
+        if byte < _FIRST_MARK:
             run = 0
             at += 1 if byte < 0x80 else 2
             continue
-        if byte < 0xE0:
-            code = (np.int64(byte) & 31) << 6 | np.int64(data[at + 1]) & 63
-            at += 2
-        elif byte < 0xF0:
-            code = (np.int64(byte) & 15) << 12 | (np.int64(data[at + 1]) & 63) << 6 | np.int64(data[at + 2]) & 63
-            at += 3
-        else:
-            code = (np.int64(byte) & 7) << 18 | (np.int64(data[at + 1]) & 63) << 12
-            code |= (np.int64(data[at + 2]) & 63) << 6 | np.int64(data[at + 3]) & 63
-            at += 4
+        width = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+        code = _code_at(data, at, width)
+        at += width
         run = run + 1 if code < is_mark.shape[0] and is_mark[code] else 0
         longest = max(longest, run)
     return longest

@@ -9,13 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finpile.clean import Rejection, Span
 from finpile.clean.filters import c4
 from finpile.clean.filters.c4 import C4Parameters
 from finpile.clean.stage.normalise import normalise
 from finpile.clean.stage.rules import apply_all, byte_spans, without
 from finpile.errors import ConfigError
-from finpile.plugins.filter import FILTERS, Filter
+from finpile.plugins.filter import FILTERS, Filter, Rejection, Span
 
 GOOD = "Oil prices rose again on Monday."
 PAGE = "\n".join([GOOD, "Gold fell by two percent there.", "The dollar did not move much."])
