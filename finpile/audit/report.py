@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from typing import Any
 
 from finpile import storage
@@ -57,7 +57,7 @@ def write_results(corpus: Corpus, sample: Sample, answers: Answers) -> str:
 def _precision_table(rows: Sequence[Precision]) -> Table:
     def row(found: Precision) -> Row:
         figures = (found.removals, found.sampled, found.judged, found.right)
-        cells = (name(found.source or found.stage or "All"), *map(count, figures), *_shares(found.precision))
+        cells = (name(found.source or found.stage or "All"), *map(count, figures), *_cells(found.precision))
         kind = RowKind.PLAIN if found.source else RowKind.TOTAL
         return Row(cells=cells, kind=kind, group=found.stage, indent=bool(found.source), gap=not found.source)
 
@@ -78,10 +78,8 @@ def _precision_table(rows: Sequence[Precision]) -> Table:
 def _missed_table(rows: Sequence[Missed]) -> Table:
     def row(found: Missed) -> Row:
         figures = (found.documents, found.compared, found.pairs, found.judged, found.duplicates)
-        shown = found.missed
-        numbers = (shown.value, shown.low, shown.high) if shown else (None, None, None)
-        counts = (Cell(NOTHING) if number is None else Cell(f"{number:,.1f}", number) for number in numbers)
-        cells = (name(found.source or "All"), *map(count, figures), *counts, *_shares(found.recall))
+        counts = _cells(found.missed, "{:,.1f}")
+        cells = (name(found.source or "All"), *map(count, figures), *counts, *_cells(found.recall))
         return Row(cells=cells, kind=RowKind.PLAIN if found.source else RowKind.TOTAL, indent=bool(found.source))
 
     titles = {"documents": "Kept", "compared": "Compared", "pairs": "Pairs", "judged": "Judged"}
@@ -110,6 +108,6 @@ def _columns(key: str, title: str) -> tuple[Column, ...]:
     return columns({key: title, f"{key}_low": "from", f"{key}_high": "to"})
 
 
-def _shares(share: Share | None) -> tuple[Cell, ...]:
-    values = (share.value, share.low, share.high) if share else (None, None, None)
-    return tuple(Cell(NOTHING) if value is None else Cell(f"{100 * value:.1f}%", value) for value in values)
+def _cells(share: Share | None, form: str = "{:.1%}") -> list[Cell]:
+    """Value and interval; nothing if they are not known."""
+    return [Cell(form.format(value), value) for value in astuple(share)] if share else [Cell(NOTHING)] * 3
