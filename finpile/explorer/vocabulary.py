@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from finpile_tokenizer.export import TOKENIZER_FILE
 
 from finpile import storage
 from finpile.documents.document import Label
@@ -17,7 +18,7 @@ from finpile.output.published_files import Advance
 from finpile.output.snapshots import BUILD, numbers
 from finpile.tokens.store import SHARD_SUFFIX, Ids, TokenStore
 from finpile.tokens.tokenizer_files import USED_FILE
-from finpile.tokens.tokenizers.kinds.finpile import TOKENIZER_FILE, OwnTokenizer
+from finpile.tokens.tokenizers.kinds.finpile import OwnTokenizer
 from finpile.tokens.tokenizers.opening import open_build_tokenizer
 from finpile.tokens.tokenizers.protocol import Tokenizer
 

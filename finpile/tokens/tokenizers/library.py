@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -211,6 +212,12 @@ class LibraryTokenizer(ABC):
     @cached_property
     def _whitespace(self) -> list[int]:
         return [index for index, piece in enumerate(self.pieces) if piece.decode(errors="replace").isspace()]
+
+
+def find_file(path: Path, suffix: str) -> Sequence[Path]:
+    """The file at a path, or the only one in a folder, if its name ends with `suffix`."""
+    files = [path] if path.is_file() else sorted(path.glob(f"*{suffix}"))
+    return files if len(files) == 1 and files[0].suffix == suffix else ()
 
 
 def exact_spans(data: bytes, pieces: Sequence[bytes], spans: I64) -> I64:

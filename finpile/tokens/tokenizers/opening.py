@@ -81,8 +81,7 @@ def find_kind(path: Path) -> tuple[TokenizerKind, Sequence[Path]]:
 
     Raises: InputError if no kind is there.
     """
-    kinds = sorted(map(TOKENIZERS.get, TOKENIZERS.names()), key=lambda kind: (kind.order, kind.name))
-    for kind in kinds:
+    for kind in _kinds():
         if files := kind.find(path):
             return kind, files
     if (path / "tokenizer").is_dir():
@@ -92,8 +91,12 @@ def find_kind(path: Path) -> tuple[TokenizerKind, Sequence[Path]]:
 
 def looked_for() -> str:
     """The files of all kinds, for messages."""
-    kinds = sorted(map(TOKENIZERS.get, TOKENIZERS.names()), key=lambda kind: (kind.order, kind.name))
-    return "; or ".join(kind.looked_for for kind in kinds)
+    return "; or ".join(kind.looked_for for kind in _kinds())
+
+
+def _kinds() -> list[TokenizerKind]:
+    """All kinds, in their order."""
+    return sorted(map(TOKENIZERS.get, TOKENIZERS.names()), key=lambda kind: (kind.order, kind.name))
 
 
 def _open(kind: TokenizerKind, files: Sequence[Path], name: str, pattern: str | None = None) -> Tokenizer:

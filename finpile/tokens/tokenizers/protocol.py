@@ -14,20 +14,6 @@ I64 = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Measured:
-    """The result of encoding some texts."""
-
-    tokens: I64
-    """Tokens of each text, without start and end tokens."""
-    num_unknown: int = 0
-    """Unknown tokens: text that the vocabulary cannot represent."""
-    num_altered: int = 0
-    """Texts that differ after decoding, compared byte for byte."""
-    num_whitespace: int = 0
-    """Tokens that consist of white space."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Losses:
     """What the ids of texts do not have of them."""
 
@@ -40,6 +26,16 @@ class Losses:
         return Losses(
             num_unknown=self.num_unknown + other.num_unknown, num_altered=self.num_altered + other.num_altered
         )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Measured(Losses):
+    """The result of encoding some texts."""
+
+    tokens: I64
+    """Tokens of each text, without start and end tokens."""
+    num_whitespace: int = 0
+    """Tokens that consist of white space."""
 
 
 class CountingTokenizer(Protocol):

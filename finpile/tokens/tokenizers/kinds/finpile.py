@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from finpile_tokenizer import TokenizerError, UnigramTokenizer, Vocabulary
+from finpile_tokenizer.export import TOKENIZER_FILE, VOCABULARY_FILE
+from finpile_tokenizer.model import END_OF_TEXT
 
 from finpile.errors import ConfigError, InputError
 from finpile.plugins.tokenizer import TokenizerKind
 from finpile.tokens.tokenizers.protocol import I64, Losses, Measured
-
-if TYPE_CHECKING:
-    from finpile_tokenizer import UnigramTokenizer, Vocabulary
-
-VOCABULARY_FILE = "vocabulary.parquet"
-TOKENIZER_FILE = "tokenizer.json"
 
 
 class OwnTokenizer:
@@ -45,8 +41,6 @@ class OwnTokenizer:
 
     @cached_property
     def pieces(self) -> tuple[bytes, ...]:
-        from finpile_tokenizer.model import END_OF_TEXT
-
         return (*self._tokenizer.vocabulary.pieces.to_pylist(), END_OF_TEXT.encode())
 
     @property
@@ -116,8 +110,6 @@ def _find(path: Path) -> Sequence[Path]:
 
 
 def _open(files: Sequence[Path], name: str, pattern: str | None) -> OwnTokenizer:
-    from finpile_tokenizer import TokenizerError, UnigramTokenizer
-
     folder = files[0].parent
     try:
         return OwnTokenizer(name, UnigramTokenizer.load(folder))

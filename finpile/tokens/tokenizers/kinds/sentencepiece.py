@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from finpile.errors import InputError
 from finpile.plugins.tokenizer import TokenizerKind
-from finpile.tokens.tokenizers.library import Ids, LibraryTokenizer
+from finpile.tokens.tokenizers.library import Ids, LibraryTokenizer, find_file
 from finpile.tokens.tokenizers.protocol import I64
 
 _SPACE_MARK = "▁"
@@ -64,13 +64,6 @@ class SentencePieceTokenizer(LibraryTokenizer):
         return spans
 
 
-def _find(path: Path) -> Sequence[Path]:
-    if path.is_file():
-        return [path] if path.suffix == ".model" else ()
-    models = sorted(path.glob("*.model"))
-    return models if len(models) == 1 else ()
-
-
 def _open(files: Sequence[Path], name: str, pattern: str | None) -> SentencePieceTokenizer:
     from sentencepiece import SentencePieceProcessor
 
@@ -83,7 +76,7 @@ def _open(files: Sequence[Path], name: str, pattern: str | None) -> SentencePiec
 KIND = TokenizerKind(
     name="sentencepiece",
     looked_for="a .model file (SentencePiece)",
-    find=_find,
+    find=partial(find_file, suffix=".model"),
     open=_open,
     order=40,
     library="sentencepiece",

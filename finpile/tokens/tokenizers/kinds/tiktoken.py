@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,10 @@ import numpy as np
 
 from finpile.errors import InputError
 from finpile.plugins.tokenizer import TokenizerKind
-from finpile.tokens.tokenizers.library import Ids, LibraryTokenizer
+from finpile.tokens.tokenizers.library import Ids, LibraryTokenizer, find_file
 from finpile.tokens.tokenizers.protocol import I64
 
 _END = "<|endoftext|>"
-_SUFFIX = ".tiktoken"
 #: Patterns and special tokens of OpenAI's vocabularies.
 #: Source: https://github.com/openai/tiktoken, tiktoken_ext/openai_public.py.
 _GPT2_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
@@ -95,13 +94,6 @@ class TiktokenTokenizer(LibraryTokenizer):
         return np.stack([stops - sizes, stops], axis=1)
 
 
-def _find(path: Path) -> Sequence[Path]:
-    if path.is_file():
-        return [path] if path.suffix == _SUFFIX else ()
-    files = sorted(path.glob(f"*{_SUFFIX}"))
-    return files if len(files) == 1 else ()
-
-
 def _open(files: Sequence[Path], name: str, pattern: str | None) -> TiktokenTokenizer:
     """Raises: InputError for a file of another form, or whose pattern is not known."""
     try:
@@ -141,7 +133,7 @@ def _read(file: Path) -> dict[bytes, int]:
 KIND = TokenizerKind(
     name="tiktoken",
     looked_for="a .tiktoken file (tiktoken)",
-    find=_find,
+    find=partial(find_file, suffix=".tiktoken"),
     open=_open,
     order=50,
     takes_pattern=True,
