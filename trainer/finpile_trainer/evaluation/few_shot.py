@@ -8,8 +8,8 @@ from __future__ import annotations
 import hashlib
 import math
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from finpile.errors import InputError
@@ -46,6 +46,14 @@ class FewShotTask:
     train: tuple[Example, ...]
     test: tuple[Example, ...]
     num_shots: int = 5
+    pools: Mapping[str, Sequence[Example]] = field(init=False, repr=False, compare=False)
+    """The examples of `train` by category."""
+
+    def __post_init__(self) -> None:
+        pools: dict[str, list[Example]] = {}
+        for example in self.train:
+            pools.setdefault(example.category, []).append(example)
+        object.__setattr__(self, "pools", pools)
 
     @property
     def num_items(self) -> int:
@@ -57,11 +65,9 @@ T = TypeVar("T", bound=FewShotTask)
 
 def prompt_of(task: FewShotTask, example: Example, seed: int = 0) -> str:
     """The text before the answer: shots of the example's category, drawn for it, and its question."""
-    pool = [
-        other
-        for other in task.train
-        if other.category == example.category and (not example.document or other.document != example.document)
-    ]
+    pool = task.pools.get(example.category, ())
+    if example.document:
+        pool = [other for other in pool if other.document != example.document]
     generator = random.Random(f"{seed}/{task.name}/{example.key}/{example.category}")
     shots = generator.sample(pool, min(task.num_shots, len(pool)))
     return BETWEEN_SHOTS.join([*(f"{shot.prompt} {shot.answer}" for shot in shots), example.prompt])
