@@ -25,6 +25,7 @@ from finpile.sources.formats.wikipedia import wikitext
 from finpile.sources.readers.accounting import Claim, Structure
 from finpile.sources.readers.converted import Converted, Refused, record_of
 from finpile.sources.readers.pieces import Piece, between, lost, pieces
+from finpile.sources.readers.xml_text import element
 
 _FILE, _CATEGORY = "6", "14"
 _PROLOG = re.compile(rb"\s*(?:<\?xml[^<>]*>\s*)?<mediawiki\b.*\Z", re.DOTALL)
@@ -118,10 +119,7 @@ def _page(site: _Site, encodings: Sequence[str], data: bytes) -> Converted:
 
 
 def _element(markup: str, name: str) -> str:
-    """The text of the first element of that name; empty if there is none."""
-    start = markup.find(f"<{name}>")
-    end = markup.find(f"</{name}>", start)
-    return html.unescape(markup[start + len(name) + 2 : end]).strip() if 0 <= start < end else ""
+    return html.unescape(element(markup, name)).strip()
 
 
 FORMAT = Format(
