@@ -86,20 +86,18 @@ def parse_headers(lines: list[bytes]) -> dict[str, str]:
 
     Of a repeated header the first counts, but for codings, which are lists; lines that are none are skipped.
     """
-    headers: dict[str, str] = {}
-    name = ""
+    headers: dict[str, list[str]] = {}
+    parts: list[str] | None = None
     for line in lines:
-        if line[:1] in (b" ", b"\t") and name:
-            headers[name] += " " + line.strip().decode("utf-8", "replace")
+        if line[:1] in (b" ", b"\t") and parts:
+            parts.append(" " + line.strip().decode("utf-8", "replace"))
             continue
         key, colon, value = line.partition(b":")
         name = key.strip().lower().decode("latin-1") if colon else ""
-        if not name or (name in headers and name not in _LISTS):
-            name = ""
-            continue
-        before = f"{headers[name]}, " if name in headers else ""
-        headers[name] = before + value.strip().decode("utf-8", "replace")
-    return headers
+        parts = headers.setdefault(name, []) if name and (name not in headers or name in _LISTS) else None
+        if parts is not None:
+            parts.append((", " if parts else "") + value.strip().decode("utf-8", "replace"))
+    return {name: "".join(parts) for name, parts in headers.items()}
 
 
 def _decoded(payload: bytes, headers: dict[str, str], limit: int) -> bytes:

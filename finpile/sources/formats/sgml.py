@@ -111,7 +111,7 @@ def _story(encodings: Sequence[str], data: bytes) -> Converted:
     date = element(head, "DATE").strip()
     timestamp = _moment(date)
     meta: dict[str, Any] = {name: attributes.get(key) for key, name in _ATTRIBUTES.items()}
-    meta |= {name: _ENTRY.findall(_plain(element(head, name.upper()))) for name in _CATEGORIES}
+    meta |= {name: _entries(_plain(element(head, name.upper()))) for name in _CATEGORIES}
     meta |= {name: _plain(element(text, name.upper())).strip() for name in ("author", "dateline")}
     if date and timestamp is None:
         meta["unreadable_timestamp"] = date
@@ -121,6 +121,10 @@ def _story(encodings: Sequence[str], data: bytes) -> Converted:
         title=_plain(element(text, "TITLE")).strip(),
         meta={name: value for name, value in meta.items() if value},
     )
+
+
+def _entries(text: str) -> list[str]:
+    return _ENTRY.findall(text, 0, text.rfind("</D>") + len("</D>"))  # behind it each <D> would be searched to the end
 
 
 def _plain(markup: str) -> str:

@@ -92,6 +92,12 @@ def test_both_dialects_give_the_same_documents() -> None:
     }  # fmt: skip
 
 
+def test_long_lines_of_a_header_are_read_in_linear_time() -> None:
+    blanks = " " * 200_000
+    data = txt(document("\nShares were sold.\n"))
+    assert one(data.replace(b"ISSUER:", f"A{blanks}x\nNOTE: a{blanks}b\nISSUER:".encode(), 1)).meta == one(data).meta
+
+
 @pytest.mark.parametrize(
     ("accepted", "moment"),
     [

@@ -11,7 +11,14 @@ import pytest
 import zstandard
 from fastwarc.warc import ArchiveIterator, WarcRecord
 
-from finpile.sources.bytes.http import HttpError, PayloadTooLarge, charset_of, media_type_of, parse_response
+from finpile.sources.bytes.http import (
+    HttpError,
+    PayloadTooLarge,
+    charset_of,
+    media_type_of,
+    parse_headers,
+    parse_response,
+)
 from tests.support.real_data import find
 
 LIMIT = 1 << 26
@@ -121,6 +128,12 @@ def test_a_body_that_is_neither_encoded_nor_text_is_refused(payload: bytes, head
 def test_a_record_that_is_no_response_is_refused(block: bytes) -> None:
     with pytest.raises(HttpError):
         parse_response(block, LIMIT)
+
+
+def test_a_header_of_many_lines_is_read_in_linear_time() -> None:
+    """Joined line by line, a million of them would take minutes."""
+    headers = parse_headers([b"a: 1", *[b" x"] * 1_000_000, b"Transfer-Encoding: a", b"transfer-encoding: b", b"a: 2"])
+    assert headers == {"a": "1" + " x" * 1_000_000, "transfer-encoding": "a, b"}
 
 
 def test_real_responses_are_those_that_fastwarc_reads() -> None:

@@ -91,12 +91,19 @@ def test_files_without_text_are_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    "part", ["{", "$", "\\begin{align}", "\\footnote{", "\\[", "$$", "\\item[", "\\'", "\\cite{", "%"]
-)
+    "part",
+    ["{", "$", "\\begin{align}", "\\footnote{", "\\[", "$$", "\\item[", "\\'", "\\cite{", "%", "\\\\",
+     "a" + " " * 199_999, "\\title" + " " * 199_994],
+)  # fmt: skip
 def test_text_after_many_marks_that_never_close_is_kept(part: str) -> None:
     """Quadratic time on these 200 KB would take minutes."""
     text = to_text(part * (200_000 // len(part)) + "\n\nThis is the last line.").text
     assert text.endswith("is the last line.")
+
+
+def test_a_far_end_is_searched_once() -> None:
+    source = "\\footnote{\\iffalse}" * 100_000 + "\\fi This is the last line."
+    assert to_text(source).text.endswith("() This is the last line.")
 
 
 def test_words_of_damaged_sources_are_kept() -> None:

@@ -100,6 +100,8 @@ def test_hyphens() -> None:
     assert join_hyphens("a long-term plan, long\ufffeterm") == "a long-term plan, long-term"
     assert join_hyphens("Anglo\ufffeSaxon") == "Anglo-Saxon"
     assert join_hyphens("\ufffe") == "-"
+    long = "a" * 200_000  # quadratic time would be minutes
+    assert join_hyphens(f"{long} long-term, long\ufffeterm") == f"{long} long-term, long-term"
 
 
 def test_properties_and_date_in_utc() -> None:

@@ -65,6 +65,11 @@ def test_entities_are_undone_once_and_only_those_of_the_dtd() -> None:
     assert document.text == "&lt; &copy; A AT&T &#55296; &#9999999;"
 
 
+def test_entries_that_never_close_are_read_in_linear_time() -> None:
+    [document], [] = read(story(1, "x").replace("<D>fuel</D>", "<D>" * 100_000))
+    assert document.meta["topics"] == ["crude"]
+
+
 @pytest.mark.parametrize(
     ("date", "moment"),
     [

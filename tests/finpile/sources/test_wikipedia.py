@@ -17,7 +17,7 @@ from finpile.config.limits import LimitsConfig
 from finpile.documents.document import RawDocument
 from finpile.documents.ledger import Removal
 from finpile.sources import list_inputs, read_file
-from finpile.sources.formats.wikipedia.wikitext import to_text
+from finpile.sources.formats.wikipedia.wikitext import is_redirect, to_text
 from tests.support.reading import Items, read_folder, read_input, split
 
 SOURCE = SourceConfig(name="Wikipedia", dataset="Wikipedia", format="wikipedia", paths=("*",))
@@ -152,6 +152,29 @@ def test_text_after_many_marks_that_never_close_is_kept(unit: str) -> None:
     """Nested templates and links are a bomb for parsers with recursion or backtracking. A comment hides the rest."""
     text = to_text(unit * (60_000 // len(unit)) + "\n\nThis is the last line.")
     assert text.endswith("This is the last line.") == (unit != "<!--")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" + " " * 300_000 + "b",
+        "[http://a" + " " * 300_000,
+        "[http://" + "a" * 300_000,
+        "[[a:b" + " " * 300_000 + "c|]]",
+        "{|\n|a=" + "bb=" * 1000 + "\n|}",
+        "{|\n|" + "a=bb= " * 1000 + "\n|}",
+    ],
+)
+def test_long_runs_are_read_in_linear_time(text: str) -> None:
+    """A search that backtracks takes minutes, and hours in the attributes of a cell."""
+    assert to_text(text + "\n\nThis is the last line.").endswith("This is the last line.")
+
+
+def test_long_beginnings_of_redirects_and_pages_are_read_in_linear_time() -> None:
+    assert not is_redirect("#REDIRECT" + " " * 300_000 + "x")
+    pages = "<page><title>a</title><revision>" + "<text>" * 100_000 + "</revision></page>"
+    [], [row] = read(pages)
+    assert row.reason == "unreadable_record"
 
 
 def test_any_text_of_marks_is_read() -> None:

@@ -30,7 +30,7 @@ from zoneinfo import ZoneInfo
 from finpile.timestamps import is_plausible, parse
 
 _TAG = re.compile(r"<([A-Z][A-Z0-9.\-]*)>([^<\r\n]*)")
-_LINE = re.compile(r"^[ \t]*([A-Z][A-Z0-9 \-]*?)[ \t]*:[ \t]*(.*?)[ \t]*$", re.MULTILINE)
+_LINE = re.compile(r"^[ \t]*+([A-Z][A-Z0-9 \-]*+)[ \t]*+:(.*)", re.MULTILINE)
 _ACCESSION = re.compile(r"(?<!\d)\d{10}-\d{2}-\d{6}(?!\d)")
 _SIC = re.compile(r"\d{4}")
 _ACCEPTED = "%Y%m%d%H%M%S"
@@ -133,7 +133,9 @@ def read_header(text: str, locator: str) -> Header:
     """The header's fields; the accession number may also be in the file's name."""
     header = Header()
     lines = text.replace("\r", "\n")
-    for name, value in [*_LINE.findall(lines), *tags(lines)]:
+    for name, value in _LINE.findall(lines):
+        header.add(name.rstrip(), value.strip(" \t"))
+    for name, value in tags(lines):
         header.add(name, value)
     for _, party in header.parties:
         if sic := _SIC.search(party.pop("sic", "")):

@@ -21,8 +21,8 @@ _BRACES = re.compile(
     re.DOTALL,
 )
 _ESCAPED = re.compile(r"\\([%#&_~{}])")
-_FI = re.compile(r"\\fi(?![a-zA-Z@])")
-_TITLE = re.compile(r"\\title\s*(?:\[[^\[\]]{0,400}\])?\s*\{")
+_LETTER = re.compile(r"[a-zA-Z@]")
+_TITLE = re.compile(r"\\title\s*+(?:\[[^\[\]]{0,400}\]\s*+)?\{")
 _OPTION = re.compile(r"\[[^\[\]]{0,400}\]")
 _NAME = re.compile(r"\\[a-zA-Z@]+\*?")
 _DEFINED = re.compile(r"\s*\\[a-zA-Z@]+[^{}\n]{0,100}(?=\{)")
@@ -141,8 +141,8 @@ class _Converter:
     def __init__(self, source: str) -> None:
         self.source = source
         self._closing = _matching_braces(source)
-        self._missing: set[str] = set()
-        """Ends that the rest of the source has not."""
+        self._found: dict[str, tuple[int, int]] = {}
+        """Of a text where the last search began, and its place from there on; the end of the source without one."""
 
     def title(self, end: int) -> str:
         """The text of the first title before `end`; empty if there is none."""
@@ -177,10 +177,9 @@ class _Converter:
             return found.end(), found[2].translate(_KEPT)
         if name in ("url", "path", "nolinkurl") and (close := self._argument(at, end)) > at:
             return close, _ESCAPED.sub(r"\1", self.source[self.source.find("{", at) + 1 : close - 1])
-        if name == "iffalse" and name not in self._missing:
-            found = _FI.search(self.source, at)
-            self._missing |= set() if found else {name}
-            return (found.end() if found and found.end() <= end else at), ""
+        if name == "iffalse":
+            close = self._find("\\fi", at, end)
+            return (close + len("\\fi") if close >= 0 else at), ""
         if name == "item":
             option = _OPTION.match(self.source, at, end)
             label = self._inner(option.start() + 1, option.end() - 1) if option else "-"
@@ -249,12 +248,14 @@ class _Converter:
         return at, printed.get(mark, "")
 
     def _find(self, text: str, at: int, end: int) -> int:
-        """The next place of a text, or -1; the rest of the source is searched once for one that it has not."""
-        if text in self._missing:
-            return -1
-        found = self.source.find(text, at)
-        if found < 0:
-            self._missing.add(text)
+        """The next place of a text, or -1; no part of the source is searched twice for it."""
+        start, found = self._found.get(text, (0, -1))
+        if not start <= at <= found:
+            found = self.source.find(text, at)
+            while text == "\\fi" and found >= 0 and _LETTER.match(self.source, found + len(text)):
+                found = self.source.find(text, found + 1)
+            found = found if found >= 0 else len(self.source)
+            self._found[text] = at, found
         return found if found < end else -1
 
     def _argument(self, at: int, end: int, *, with_name: bool = False) -> int:
@@ -313,7 +314,7 @@ def _without_comments(maths: str) -> str:
 
 def _finished(text: str) -> str:
     """Lines of a paragraph are joined, paragraphs are separated by an empty line."""
-    text = re.sub(r"[ \t]*\n[ \t]*\n\s*", "\f", text)
+    text = re.sub(r"(?<![ \t])[ \t]*+\n[ \t]*+\n\s*", "\f", text)
     text = re.sub(r" ?\x1e ?", "\x1d", re.sub(r"[ \t\n]+", " ", text))
-    text = re.sub(r" ?\v ?", "\v", re.sub(r"[ \v]*\f[ \f\v]*", "\n\n", text))
+    text = re.sub(r" ?\v ?", "\v", re.sub(r"(?<![ \v])[ \v]*+\f[ \f\v]*", "\n\n", text))
     return text.translate(_UNKEPT).strip()

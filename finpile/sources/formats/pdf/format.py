@@ -38,7 +38,7 @@ _SCRIPT = str(Path(__file__).with_name("pages.py"))
 #: PDFium's mark of a hyphen at the end of a line, which it joins with the next one.
 _HYPHEN = "\ufffe"
 #: A word with hyphens.
-_COMPOUND = re.compile(r"\w+(?:-\w+)+")
+_COMPOUND = re.compile(r"\b\w++(?:-\w++)+")
 
 _PROPERTIES = ("author", "subject", "keywords", "producer")
 

@@ -34,7 +34,7 @@ _INDEX = re.compile(r"multistream-index\d*\.txt(?:-p\d+p\d+)?(?:\.bz2)?\Z")
 _NAMESPACE = re.compile(r'<namespace key="(-?\d+)"[^<>]*>([^<>]*)</namespace>')
 _BASE = re.compile(r"<base>([^<>]*/)[^<>/]*</base>")
 #: Tags that are neither in text nor in attributes, where a `<` is written as `&lt;`.
-_TEXT = re.compile(r"<text\b[^<>]*?(?:/>|>(.*?)</text>)", re.DOTALL)
+_TEXT = re.compile(r"<text\b[^<>]*?(/?)>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +94,13 @@ def _between(piece: Piece, where: str, source: SourceConfig) -> Claim:
 def _page(site: _Site, encodings: Sequence[str], data: bytes) -> Converted:
     page, _ = decode(data, encodings)
     head, _, revision = page[: page.rfind("</revision>")].rpartition("<revision>")
-    text = _TEXT.search(revision)
+    text = _wikitext(revision)
     if not head or text is None:
         raise Refused("unreadable_record", "a page without <revision> and <text>")
     title, space = _element(head, "title"), _element(head, "ns") or "0"
     if space != "0":
         raise Refused("other_namespace", f"namespace {space}: {title}")
-    raw = html.unescape(text[1] or "")
+    raw = html.unescape(text)
     if "<redirect " in head or wikitext.is_redirect(raw):
         raise Refused("redirect", title)
     model = _element(revision, "model") or "wikitext"
@@ -116,6 +116,15 @@ def _page(site: _Site, encodings: Sequence[str], data: bytes) -> Converted:
         title=title,
         meta={"page": _element(head, "id"), "revision": _element(revision, "id")},
     )
+
+
+def _wikitext(revision: str) -> str | None:
+    """The content of `<text>`, escaped; None without one, or without its end."""
+    tag = _TEXT.search(revision)
+    if tag is None:
+        return None
+    end = tag.end() if tag[1] else revision.find("</text>", tag.end())
+    return revision[tag.end() : end] if end >= 0 else None
 
 
 def _element(markup: str, name: str) -> str:

@@ -55,7 +55,9 @@ _HIDDEN = re.compile(r"\0(\d+)\0")
 _LINE_START = re.compile(r"(?:\A|\n)[ \t:*]*\Z")
 _MAX_INDENT = 40
 _QUOTES = re.compile(r"'{2,}")
-_EXTERNAL = re.compile(r"\[(?:(?:https?|ftps?|news|irc)://|//|mailto:)[^\s\[\]<>]*[ \t]*([^\[\]\n]*)\]", re.IGNORECASE)
+_EXTERNAL = re.compile(
+    r"\[(?:(?:https?|ftps?|news|irc)://|//|mailto:)[^\s\[\]<>]*+[ \t]*+([^\[\]\n]*+)\]", re.IGNORECASE
+)
 _BREAK = re.compile(r"<(?:br|hr|p|/p|/div|/li|/tr)\b[^<>]*>", re.IGNORECASE)
 #: The tags of MediaWiki and its extensions; it shows all others as they are written.
 #: Source: MediaWiki, includes/parser/Sanitizer.php; https://en.wikipedia.org/wiki/Special:Version.
@@ -71,16 +73,18 @@ _TAG = re.compile(
 _SWITCH = re.compile(r"__[A-Z]{3,30}__")
 _HEADING = re.compile(r"(={1,6})(.+?)\1[ \t]*")
 #: What is left of brackets around templates without text; `main()` has none.
-_EMPTY_BRACKETS = re.compile(r"[ \t]+\(\)|[ \t]*\([\s,;:–-]{1,20}\)")
+_EMPTY_BRACKETS = re.compile(r"(?<![ \t])(?:[ \t]++\(\)|[ \t]*+\([\s,;:–-]{1,20}\))")
 _AFTER_BRACKET = re.compile(r"\([ \t]*[,;][ \t,;]{0,20}")
 _BLANK = re.compile(r"[ \t]{2,}")
 _LINES = re.compile(r"\n{3,}")
-_ATTRIBUTES = re.compile(r"\s*(?:[\w-]+\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s|\"']+)\s*)*\|(?!\|)")
+_ATTRIBUTES = re.compile(r"\s*+(?:[\w-]++\s*+=\s*+(?:\"[^\"]*\"|'[^']*'|[^\s|\"']++)\s*+)*+\|(?!\|)")
 #: A mark of rows outside of a table: templates print its begin and end.
 _ROW = re.compile(r"\|(?:-+|\})")
 #: Between cells; of three bars, the first ends the attributes of an empty cell.
 _BARS = re.compile(r"\|\|(?!\|(?!\|))")
-_REDIRECT = re.compile(r"\s*#\s*[^\W\d_]{4,40}\s*:?\s*\[\[")
+_REDIRECT = re.compile(r"\s*#\s*[^\W\d_]{4,40}\s*+:?\s*+\[\[")
+#: What the pipe trick leaves out.
+_IN_BRACKETS = re.compile(r"(?<!\s)\s*+\([^()]*\)\s*\Z")
 
 
 def is_redirect(wikitext: str) -> bool:
@@ -194,7 +198,7 @@ def _link(content: str, namespaces: Collection[str]) -> str:
         return ""
     target = target.removeprefix(":")
     if bar:  # the pipe trick
-        target = re.sub(r"\s*\([^()]*\)\s*\Z", "", target.partition(":")[2] or target)
+        target = _IN_BRACKETS.sub("", target.partition(":")[2] or target)
     return target.replace("_", " ")
 
 
