@@ -208,8 +208,9 @@ class _Zip:
 
     def _next_header(self, start: int, end: int) -> int | None:
         """The offset of the next local header, or of the directory."""
-        places = [self._next_local(start, end), self._members.find(_DIRECTORY_MARK, start, end)]
-        return min((place for place in places if place is not None), default=None)
+        local = self._next_local(start, end)
+        directory = self._members.find(_DIRECTORY_MARK, start, end if local is None else local)
+        return local if directory is None else directory
 
     def _next_local(self, start: int, end: int) -> int | None:
         while (place := self._members.find(LOCAL_MARK, start, end)) is not None:

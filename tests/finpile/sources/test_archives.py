@@ -191,6 +191,39 @@ def test_a_zip_without_its_directory_is_read_over_a_damaged_header() -> None:
     assert walked.gaps[0].num_bytes > 100 and [broken.reason for broken in walked.broken] == ["truncated_file"]
 
 
+class Pipe(io.BytesIO):
+    """To which `zipfile` writes the sizes of members behind them."""
+
+    def seek(self, *_: Any) -> int:
+        raise OSError
+
+
+class Counted(io.BytesIO):
+    """Counts the bytes that are read."""
+
+    num_read = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        data = super().read(size)
+        self.num_read += len(data)
+        return data
+
+
+def test_a_zip_of_damaged_members_without_its_directory_is_read_a_few_times() -> None:
+    target = Pipe()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for number in range(60):
+            archive.writestr(f"{number:02}.txt", DRAW.randbytes(100_000))
+        offsets = [info.header_offset for info in archive.infolist()]
+    data = bytearray(target.getvalue().partition(b"PK\x01\x02")[0])
+    for offset in offsets:
+        data[offset + 36] = 0xFF  # no kind of block
+    source = Counted(bytes(data))
+    walked = Walked(".zip", source)
+    assert len(walked.members) == len(offsets) - 1 and not any(walked.members.values())  # the last one is cut
+    assert source.num_read <= 20 * len(data)
+
+
 def test_data_before_the_damage_in_a_zip_member_is_kept() -> None:
     content = b"".join(b"%d %s\n" % (n, DRAW.randbytes(30).hex().encode()) for n in range(4000))
     data = bytearray(zip_of({"a.txt": content, "b.txt": b"whole"}))
