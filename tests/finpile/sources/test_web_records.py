@@ -65,9 +65,9 @@ def test_blocks_are_those_that_were_written(end: bytes, block_bytes: int) -> Non
 def test_arc_records_are_those_that_were_written(version: int) -> None:
     head = arc(b"1 1 InternetArchive\nURL IP-address Archive-date Content-type Archive-length\n", "filedesc://a.arc")
     found = records_in(head + b"".join(arc(block, version=version) for block in BLOCKS))
-    assert [one.kind for one in found] == ["filedesc", *["response"] * len(BLOCKS)]
+    assert [one.header.kind for one in found] == ["filedesc", *["response"] * len(BLOCKS)]
     assert [one.block for one in found[1:]] == BLOCKS
-    assert {one.url for one in found[1:]} == {"http://a.com/x y"}
+    assert {one.header.url for one in found[1:]} == {"http://a.com/x y"}
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_real_archives_have_the_records_that_fastwarc_reads() -> None:
         if "warc" in path.name:
             archive = ArchiveIterator(io.BytesIO(data), parse_http=False, auto_decode="none")
             expected = [(one.headers.get("WARC-Type"), one.reader.read()) for one in archive]
-            assert [(one.kind, one.block) for one in found if isinstance(one, WebRecord)] == expected
+            assert [(one.header.kind, one.block) for one in found if isinstance(one, WebRecord)] == expected
         else:
             assert sum(isinstance(one, WebRecord) for one in found) == 300  # lines `URL IP date type length`, by grep
 

@@ -33,7 +33,7 @@ from finpile.plugins.format import Format
 from finpile.sources.bytes.decoding import decode, decode_likely
 from finpile.sources.bytes.http import HttpError, PayloadTooLarge, charset_of, media_type_of, parse_response
 from finpile.sources.bytes.streams import ByteStream
-from finpile.sources.formats.warc.records import Damaged, Separator, WebRecord, read_records
+from finpile.sources.formats.warc.records import Damaged, Header, Separator, read_records
 from finpile.sources.readers.accounting import Claim, Lost, Record, Structure
 from finpile.sources.readers.base import removal
 from finpile.sources.readers.converted import Converted, Refused, document_of
@@ -65,10 +65,10 @@ def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim
             yield Lost(found.start, found.end, removal(source, where, found.reason, found.detail, found.data))
             continue
         yield Structure(found.start, found.block_start, "warc_header")
-        if _carries_no_document(found):
+        if _carries_no_document(found.header):
             yield Structure(found.block_start, found.end, "warc_record")
         else:
-            convert = partial(_converted, found, source.encoding, limit)
+            convert = partial(_converted, found.header, source.encoding, limit)
             parse = partial(document_of, found.block, where, source, convert)
             yield Record(found.block_start, found.end, where, found.block, parse)
 
@@ -91,12 +91,12 @@ class _Places:
         return f"{self._locator}#{place}.{self._num_same}" if self._num_same else f"{self._locator}#{place}"
 
 
-def _carries_no_document(record: WebRecord) -> bool:
+def _carries_no_document(record: Header) -> bool:
     is_page = record.url.startswith(("http:", "https:"))
     return record.kind in _NO_DOCUMENT or (record.kind == "resource" and not is_page)
 
 
-def _converted(record: WebRecord, encodings: Sequence[str], limit: int, block: bytes) -> Converted:
+def _converted(record: Header, encodings: Sequence[str], limit: int, block: bytes) -> Converted:
     if record.kind in ("conversion", "resource"):
         return _document(block, record.content_type, record, encodings)
     if record.kind != "response":
@@ -116,14 +116,14 @@ def _converted(record: WebRecord, encodings: Sequence[str], limit: int, block: b
     return _document(http.payload, http.content_type, record, encodings)
 
 
-def _is_http(record: WebRecord) -> bool:
+def _is_http(record: Header) -> bool:
     """An ARC's header names the type of the payload; what it was fetched by shows in the address."""
     if record.form == "arc":
         return record.url.startswith(("http:", "https:"))
     return "application/http" in (record.content_type or "application/http")
 
 
-def _document(payload: bytes, content_type: str, record: WebRecord, encodings: Sequence[str]) -> Converted:
+def _document(payload: bytes, content_type: str, record: Header, encodings: Sequence[str]) -> Converted:
     named = media_type_of(content_type)
     media_type = _MEDIA_TYPES.get(named)
     if media_type is None:

@@ -50,8 +50,8 @@ _LENGTH_DIGITS = 18
 
 
 @dataclass(frozen=True, slots=True)
-class WebRecord:
-    """A record, with offsets in the decompressed archive."""
+class Header:
+    """The header of a record."""
 
     form: str
     """`warc` or `arc`."""
@@ -61,10 +61,22 @@ class WebRecord:
     content_type: str
     date: str
     """As the header writes it."""
+    length: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class WebRecord:
+    """A record, with offsets in the decompressed archive."""
+
+    header: Header
     block: bytes
     start: int
     """Of the header."""
-    block_start: int
+
+    @property
+    def block_start(self) -> int:
+        return self.start + len(self.header.data)
 
     @property
     def end(self) -> int:
@@ -169,20 +181,6 @@ class _Window:
             return b""
 
 
-@dataclass(frozen=True, slots=True)
-class _Header:
-    """A record's header, consumed."""
-
-    form: str
-    """`warc` or `arc`."""
-    kind: str
-    url: str
-    content_type: str
-    date: str
-    length: int
-    data: bytes
-
-
 class _Reader:
     def __init__(self, stream: ByteStream, max_record_bytes: int) -> None:
         self._window = _Window(stream)
@@ -224,13 +222,11 @@ class _Reader:
         if len(block) < header.length or not self._is_closed(header.form):
             yield from self._unclosed(header, block)
             return
-        block_start = start + len(header.data)
-        facts = (header.form, header.kind, header.url, header.content_type, header.date)
-        yield WebRecord(*facts, block, start, block_start)
+        yield WebRecord(header, block, start)
         if header.form == "warc" and self._ends_early() and window.broken is None:
             yield self._damaged("the line ends that close its last record are missing", len(window))
 
-    def _header(self) -> _Header | None:
+    def _header(self) -> Header | None:
         """Consumes and returns the header that begins here; None if none does."""
         found = None
         if "warc" in self._forms and (match := self._window.match(_WARC_HEADER, _HEADER_BYTES)):
@@ -262,7 +258,7 @@ class _Reader:
         rest = len(self._window)
         return rest < _CLOSING_BYTES and self._window.match(_ONLY_LINE_ENDS, rest) is not None
 
-    def _unclosed(self, header: _Header, block: bytes) -> Iterator[Found]:
+    def _unclosed(self, header: Header, block: bytes) -> Iterator[Found]:
         """A record whose block does not end after its length: the length is wrong, or the archive is cut."""
         window = self._window
         is_short = len(block) < header.length
@@ -320,14 +316,14 @@ class _Reader:
         return min((end for end in ends if end is not None), default=None)
 
 
-def _warc_header(match: re.Match[bytes]) -> _Header | None:
+def _warc_header(match: re.Match[bytes]) -> Header | None:
     lines = match[1].splitlines()
     fields = parse_headers(lines)
     length = fields.get("content-length", "")
     is_whole = length.isdecimal() and len(length) <= _LENGTH_DIGITS and "warc-type" in fields
     if not is_whole or not all(_FIELD.match(line) for line in lines):
         return None
-    return _Header(
+    return Header(
         form="warc",
         kind=fields["warc-type"].lower(),
         url=fields.get("warc-target-uri", "").strip("<>"),
@@ -338,7 +334,7 @@ def _warc_header(match: re.Match[bytes]) -> _Header | None:
     )
 
 
-def _arc_header(match: re.Match[bytes]) -> _Header:
+def _arc_header(match: re.Match[bytes]) -> Header:
     url, date, content_type, length = (match[group].decode("utf-8", "replace") for group in (1, 3, 4, 5))
     kind = "filedesc" if url.startswith("filedesc:") else "response"
-    return _Header("arc", kind, url, content_type, date, int(length), match[0])
+    return Header("arc", kind, url, content_type, date, int(length), match[0])
