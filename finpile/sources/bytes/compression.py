@@ -8,7 +8,7 @@ damaged frame. `limits` bound the decoded bytes; each decoder returns pieces of 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
@@ -26,7 +26,15 @@ from finpile.sources.bytes.frames import (
     xz,
 )
 from finpile.sources.bytes.frames import zstd as zstandard_frames
-from finpile.sources.bytes.streams import BLOCK_BYTES, Block, BrokenStream, ByteStream, FrameStart
+from finpile.sources.bytes.streams import (
+    BLOCK_BYTES,
+    Block,
+    BrokenStream,
+    ByteStream,
+    FrameStart,
+    Readable,
+    blocks_of,
+)
 
 _CODECS: dict[str, Codec] = {".gz": gzip, ".zst": zstandard_frames, ".bz2": bzip2, ".xz": xz, ".lz4": lz4}
 _SHORT_SUFFIXES = {".tgz": ".tar.gz", ".tbz2": ".tar.bz2", ".txz": ".tar.xz", ".tzst": ".tar.zst", ".tlz4": ".tar.lz4"}
@@ -88,6 +96,15 @@ def decompress(
         not of `codec`, or exceeds `limits`.
     """
     return _Decompression(blocks, codec, locator, limits or LimitsConfig(), start).blocks()
+
+
+def decompressed(
+    stream: Readable, codecs: Iterable[str], locator: str, limits: LimitsConfig | None = None, start: int = 0
+) -> ByteStream:
+    """The bytes of a stream without its compressions, the outermost of which is first; arguments as of `decompress`."""
+    for codec in codecs:
+        stream = ByteStream(decompress(blocks_of(stream, locator), codec, locator, limits, start), locator, limits)
+    return stream if isinstance(stream, ByteStream) else ByteStream(blocks_of(stream, locator), locator, limits)
 
 
 class _Exceeded(Exception):

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from finpile.config.limits import LimitsConfig
 from finpile.sources.archives.archive import Member, archive_kind, walk
-from finpile.sources.bytes.compression import decompress, split_codecs
-from finpile.sources.bytes.streams import Block, BrokenStream, ByteStream, blocks_of
+from finpile.sources.bytes.compression import decompressed, split_codecs
+from finpile.sources.bytes.streams import Block, BrokenStream
 
 #: Of a licence file, this many bytes are read; of an archive, this many files are kept.
 _TEXT_BYTES = 64 << 10
@@ -117,9 +117,7 @@ def find_license_files(stream: Any, path: str, locator: str, limits: LimitsConfi
         return None
     found = LicenseFiles()
     if kind == ".tar" or codecs:
-        stream = ByteStream(blocks_of(stream, locator), locator, limits)
-    for codec in codecs:
-        stream = ByteStream(decompress(blocks_of(stream, locator), codec, locator, limits), locator, limits)
+        stream = decompressed(stream, codecs, locator, limits)
     try:
         for item in walk(kind, stream, locator, limits):
             if isinstance(item, Member) and is_license_file(item.path):

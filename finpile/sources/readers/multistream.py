@@ -20,8 +20,8 @@ from typing import BinaryIO
 from finpile.config import SourceConfig
 from finpile.config.limits import LimitsConfig
 from finpile.plugins.format import FORMATS
-from finpile.sources.bytes.compression import decompress, split_codecs
-from finpile.sources.bytes.streams import BLOCK_BYTES, BrokenStream, ByteStream, TooLarge, blocks_of
+from finpile.sources.bytes.compression import decompressed, split_codecs
+from finpile.sources.bytes.streams import BLOCK_BYTES, BrokenStream, TooLarge
 from finpile.sources.readers.finding import InputFile, describe, locate
 from finpile.storage.file_systems import open_in
 from finpile.storage.sizes import task_bytes_of
@@ -103,9 +103,8 @@ def _starts(index: InputFile, dump_bytes: int, range_bytes: int, limits: LimitsC
 def _lines(index: InputFile, limits: LimitsConfig | None) -> Iterator[bytes]:
     fs, path = locate(index.url)
     with open_in(fs, path, index.size_bytes) as stored:
-        blocks = decompress(blocks_of(stored, index.url), ".bz2", index.url, limits)
         try:
-            for line in ByteStream(blocks, index.url, limits).lines():
+            for line in decompressed(stored, (".bz2",), index.url, limits).lines():
                 if isinstance(line, TooLarge):
                     raise UnusableIndex("a line is larger than limits.record")
                 yield line
@@ -142,8 +141,7 @@ def _first_bytes(stored: BinaryIO) -> bytes:
 
 def head_of(stored: BinaryIO, path: str, locator: str, limits: LimitsConfig | None) -> bytes:
     """What a compressed dump has before its first page, read from its start; none if that cannot be found."""
-    [codec] = split_codecs(path)[1]
-    stream = ByteStream(decompress(blocks_of(stored, locator), codec, locator, limits), locator, limits)
+    stream = decompressed(stored, split_codecs(path)[1], locator, limits)
     head = b""
     try:
         while len(head) < _MAX_HEAD_BYTES and (block := stream.read1()):

@@ -21,8 +21,8 @@ from finpile.errors import RunError
 from finpile.plugins.format import COMMON_META, FORMATS, Format
 from finpile.sources.archives import archive as archives
 from finpile.sources.archives.archive import Gap, Member, archive_kind, walk
-from finpile.sources.bytes.compression import codec_of, decompress, split_codecs
-from finpile.sources.bytes.streams import BLOCK_BYTES, RECALLED_BYTES, Block, BrokenStream, ByteStream, blocks_of
+from finpile.sources.bytes.compression import codec_of, decompressed, split_codecs
+from finpile.sources.bytes.streams import BLOCK_BYTES, RECALLED_BYTES, Block, BrokenStream, ByteStream
 from finpile.sources.readers.accounting import STRUCTURE, Account, Books, Claim, Content, Lost, Record, Structure
 from finpile.sources.readers.base import removal, structure_of
 from finpile.sources.readers.finding import InputFile, locate
@@ -116,7 +116,7 @@ def read_stream(
     """
     books = Books(source.dataset, source.label, locator, kinds={**STRUCTURE, **form.structure})
     is_ready = form.seeks or isinstance(stream, ByteStream)
-    ready = stream if is_ready else ByteStream(blocks_of(stream, locator), locator, source.limits)
+    ready = stream if is_ready else decompressed(stream, (), locator, source.limits)
     try:
         yield from _Records(ready, books, source).read(form)
     finally:
@@ -152,12 +152,10 @@ class _Input:
         kind = archive_kind(stem)
         must_seek = kind == ".zip" or (kind is None and form.seeks)
         if not must_seek and not isinstance(stream, ByteStream):
-            stream = self._stream(blocks_of(stream, books.locator))
+            stream = decompressed(stream, (), books.locator, self.source.limits)
             codecs = codecs or _codecs_of(stream)
-        for codec in codecs:
-            stream = self._stream(
-                decompress(blocks_of(stream, books.locator), codec, books.locator, self.source.limits, self.start)
-            )
+        if codecs:
+            stream = decompressed(stream, codecs, books.locator, self.source.limits, self.start)
             stream.head = self.head
         records = _Records(stream, books, self.source, self.license)
         size = _size(stream) if stream.seekable() else None  # an archive's walk may close the stream
@@ -181,9 +179,6 @@ class _Input:
             yield records.broken(BrokenStream("corrupt_archive", books.locator, _named(error)))
         finally:
             books.decompressed_bytes = stream.tell() if size is None else size
-
-    def _stream(self, blocks: Iterator[Block]) -> ByteStream:
-        return ByteStream(blocks, self.books.locator, self.source.limits)
 
     def _archive(self, kind: str, stream: Any, size: int | None) -> Iterator[Item]:
         """A .tar's bytes are those of its members, gaps and structure; a .zip's own are all structure."""

@@ -15,8 +15,8 @@ import pyarrow as pa
 from finpile import storage
 from finpile.config.limits import LimitsConfig
 from finpile.errors import InputError
-from finpile.sources.bytes.compression import decompress, split_codecs
-from finpile.sources.bytes.streams import BrokenStream, ByteStream, TooLarge, blocks_of
+from finpile.sources.bytes.compression import decompressed, split_codecs
+from finpile.sources.bytes.streams import BrokenStream, ByteStream, TooLarge
 from finpile.sources.readers.finding import locate
 from finpile.sources.readers.json_line import parse_line
 from finpile.storage.file_systems import open_in
@@ -35,10 +35,7 @@ def open_stream(url: str, where: str) -> Iterator[ByteStream]:
     try:
         fs, path = locate(url)
         with open_in(fs, path) as raw:
-            blocks = blocks_of(raw, where)
-            for codec in split_codecs(path)[1]:
-                blocks = decompress(blocks, codec, where, _LIMITS)
-            yield ByteStream(blocks, where, _LIMITS)
+            yield decompressed(raw, split_codecs(path)[1], where, _LIMITS)
     except BrokenStream as error:
         raise InputError(f"{where}: is damaged or cut short: {error.detail}") from error
     except OSError as error:
