@@ -117,6 +117,7 @@ def test_page_above_the_limit_is_a_row(tmp_path: Path) -> None:
         ("{|\n| a ||{{x}}||bgcolor=y|{{x}}|| b |||| c\n|}", "a\tb\tc"),
         ("a\n{{s-start}}\n{{s-bef|b}}\n|-\n{{s-end}}\n|}\nc", "a\n\nc"),
         ("{|\n!| a\n!| b\n|-\n| 1\n|style=x| 2\n|}", "a\tb\n1\t2"),
+        ("{|\n|rowspan=2style=\"x\"| a\n|a='|' b = c| d\n|}", "a\td"),
         ("a [[Bild:x y.JPG|mini|Ein Bild]] [[Lêer:x.svg]] [[Node: js|b]] [[:Datei:x.png]]", "a b Datei:x.png"),
         ("a\n[[fr:Pétrole]]\n[[be-x-old:Нафта]]\n[[ceb:X]] [[:fr:b]] [[pi]] [[doi:10.1/x]] [[mw:Help]]",
          "a\n\nfr:b pi doi:10.1/x mw:Help"),

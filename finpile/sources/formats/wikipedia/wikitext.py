@@ -77,7 +77,9 @@ _EMPTY_BRACKETS = re.compile(r"(?<![ \t])(?:[ \t]++\(\)|[ \t]*+\([\s,;:–-]{1,2
 _AFTER_BRACKET = re.compile(r"\([ \t]*[,;][ \t,;]{0,20}")
 _BLANK = re.compile(r"[ \t]{2,}")
 _LINES = re.compile(r"\n{3,}")
-_ATTRIBUTES = re.compile(r"\s*+(?:[\w-]++\s*+=\s*+(?:\"[^\"]*\"|'[^']*'|[^\s|\"']++)\s*+)*+\|(?!\|)")
+_QUOTED = r"(?:\"[^\"]*\"|'[^']*')"
+#: Also `rowspan=2style="x"|`, without white space.
+_ATTRIBUTES = re.compile(rf"\s*+(?:[\w-]++\s*+=\s*+(?:{_QUOTED}|[^\s|\"']+[\w-]={_QUOTED}|[^\s|\"']++)\s*+)*+\|(?!\|)")
 #: A mark of rows outside of a table: templates print its begin and end.
 _ROW = re.compile(r"\|(?:-+|\})")
 #: Between cells; of three bars, the first ends the attributes of an empty cell.
