@@ -56,3 +56,12 @@ class RowsConfig:
 def rows_of(name: str | Mapping[str, Any]) -> tuple[str, ...]:
     """The sources of an entry from its `name` in a manifest: a text, or the keys of `RowsConfig`."""
     return (name,) if isinstance(name, str) else RowsConfig(**{**name, "allow": tuple(name["allow"])}).rows
+
+
+def entries_of(config: Mapping[str, Any]) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
+    """The entries of each source, by dataset and name, of the corpus file in a manifest."""
+    found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for entry in config.get("sources", ()):
+        for row in rows_of(entry["name"]):
+            found.setdefault((entry["dataset"], row), []).append(entry)
+    return dict(sorted(found.items()))

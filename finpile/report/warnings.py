@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from finpile.config.rows import entries_of
 from finpile.documents.document import Label, label_of
 from finpile.output.manifest import counts_by_stage
 from finpile.plugins.filter import FILTERS
@@ -36,10 +37,12 @@ def _lost_to_one_reason(manifest: Mapping[str, Any], counts: Mapping[str, Any]) 
     texts = {
         label_of(row): row["text_bytes"] + row["removed_bytes"] for row in counts.get("clean", {}).get("sources", ())
     }
-    cut = _cut_bytes(counts)
+    cut, entries = _cut_bytes(counts), entries_of(manifest.get("config", {}))
     for row in source_rows(manifest):
         key = label_of(row)
-        most, filters = _settings_of(manifest, *key)
+        most = min((entry.get("max_removed", _CALLED_OUT) for entry in entries.get(key, ())), default=_CALLED_OUT)
+        rules = [rule for entry in entries.get(key, ()) for rule in entry.get("clean", {}).get("filters", ())]
+        filters = dict.fromkeys(rule if isinstance(rule, str) else next(iter(rule)) for rule in rules)
         groups: list[tuple[str, tuple[str, ...]]] = [
             (reason, (reason,)) for reason in sorted({*row["reasons"], *cut.get(key, {})})
         ]
@@ -71,19 +74,6 @@ def _cut_bytes(counts: Mapping[str, Any]) -> dict[Label, dict[str, int]]:
                 by_reason = found.setdefault(label_of(removed), {})
                 by_reason[removed["reason"]] = by_reason.get(removed["reason"], 0) + removed["num_bytes"]
     return found
-
-
-def _settings_of(manifest: Mapping[str, Any], dataset: str, source: str) -> tuple[float, list[str]]:
-    """The least `max_removed` of the entries of a source, and the names of its filters."""
-    most, filters = _CALLED_OUT, dict[str, None]()
-    entries = [entry for entry in manifest.get("config", {}).get("sources", ()) if entry["dataset"] == dataset]
-    entries = [entry for entry in entries if not isinstance(entry["name"], str) or entry["name"] == source]
-    if entries:
-        most = min(entry.get("max_removed", _CALLED_OUT) for entry in entries)
-    for entry in entries:
-        names = entry.get("clean", {}).get("filters", ())
-        filters |= dict.fromkeys(name if isinstance(name, str) else next(iter(name)) for name in names)
-    return most, list(filters)
 
 
 def _unchecked_sets(manifest: Mapping[str, Any], counts: Mapping[str, Any]) -> Iterator[str]:

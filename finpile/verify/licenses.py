@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile.config.rows import rows_of
+from finpile.config.rows import entries_of
 from finpile.output.layout import row_of
 from finpile.plugins.format import FORMATS
 from finpile.verify.check import Check
@@ -17,10 +17,7 @@ from finpile.verify.output import Output
 
 def checks(output: Output) -> list[Check]:
     """Reads the licences of all documents."""
-    entries: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for source in output.config["sources"]:
-        for row in rows_of(source["name"]):
-            entries.setdefault((source["dataset"], row), []).append(source)
+    entries = entries_of(output.config)
     wrong, num_documents = [], 0
     for path, table in output.tables("documents", ["id", "license"]):
         num_documents += table.num_rows

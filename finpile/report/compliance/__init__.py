@@ -22,6 +22,7 @@ from typing import Any
 import pyarrow as pa
 
 from finpile import storage
+from finpile.config.rows import entries_of
 from finpile.documents.document import label_of
 from finpile.output.layout import COMPLIANCE, Layout
 from finpile.output.lock import hold_to_write
@@ -30,7 +31,7 @@ from finpile.output.published_files import Advance, PublishedFiles
 from finpile.output.takedowns import read_takedowns
 from finpile.report.compliance.bom import bom
 from finpile.report.compliance.domains import suffixes_version
-from finpile.report.compliance.facts import PaperFacts, entries_of, kind_of, manifest_url, removals_of
+from finpile.report.compliance.facts import PaperFacts, kind_of, manifest_url, removals_of
 from finpile.report.compliance.licenses import licenses_paper
 from finpile.report.compliance.paper import Paper
 from finpile.report.compliance.provenance import provenance

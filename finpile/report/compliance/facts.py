@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from finpile.config.rows import rows_of
+from finpile.config.rows import entries_of
 from finpile.documents.digest import add, from_hex, to_hex
 from finpile.documents.document import Label, label_of
 from finpile.output.layout import Layout
@@ -70,15 +70,6 @@ class PaperFacts:
         row = next(row for row in self.card.rows if label_of(row) == label)
         found: int | None = row.get("tokens")
         return found
-
-
-def entries_of(config: Mapping[str, Any]) -> dict[Label, list[Mapping[str, Any]]]:
-    """The entries of each row of a corpus file."""
-    found: dict[Label, list[Mapping[str, Any]]] = {}
-    for source in config["sources"]:
-        for row in rows_of(source["name"]):
-            found.setdefault((source["dataset"], row), []).append(source)
-    return dict(sorted(found.items()))
 
 
 def kind_of(entries: Sequence[Mapping[str, Any]]) -> str | None:

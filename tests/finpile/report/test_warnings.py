@@ -67,6 +67,16 @@ def with_settings(counts: dict[str, Any], **source: Any) -> dict[str, Any]:
     return made
 
 
+def test_max_removed_of_a_source_is_not_that_of_another_entry_of_its_dataset() -> None:
+    made = with_settings(cleaned(("too_short", 6, 0)), max_removed=0.9)
+    by_field = {"name": {"field": "meta.set", "allow": ["News"]}, "dataset": "D", "max_removed": 0.5}
+    assert not [warning for warning in build_warnings(made) if "lost" in warning]
+    made["config"]["sources"].append({**by_field, "name": {"field": "meta.set", "allow": ["Web"]}})
+    assert not [warning for warning in build_warnings(made) if "lost" in warning]
+    made["config"]["sources"].append(by_field)
+    assert [warning for warning in build_warnings(made) if "lost" in warning]
+
+
 def cleaned(*removed: tuple[str, int, int], stage: str = "clean") -> dict[str, Any]:
     """Ten documents of 100 bytes of text; of each reason the number of documents, and of bytes in spans."""
     rows = [
