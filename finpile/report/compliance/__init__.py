@@ -96,17 +96,10 @@ def papers_of(
     url = manifest_url(layout, manifest, given.manifest)
     content = storage.read_bytes(url)
     manifest = storage.read_json(url)
-    kinds = {label: kind_of(entries) for label, entries in entries_of(manifest["config"]).items()}
-    survey = Survey()
+    sha256 = hashlib.sha256(content).hexdigest()
+    facts = PaperFacts(layout=layout, manifest=manifest, manifest_sha256=sha256, given=given, survey=Survey())
     for file in PublishedFiles(layout, manifest).below("documents"):
-        yield from survey.add(file, lambda label: kinds[label] == "crawled", advance)
-    facts = PaperFacts(
-        layout=layout,
-        manifest=manifest,
-        manifest_sha256=hashlib.sha256(content).hexdigest(),
-        given=given,
-        survey=survey,
-    )
+        yield from facts.survey.add(file, lambda label: facts.kinds[label] == "crawled", advance)
     papers = {STATED: given.to_yaml(), f"{COMPLIANCE}/bom.cdx.json": bom(facts)}
     for name, paper in _texts(facts):
         papers[f"{COMPLIANCE}/{name}.md"] = paper.to_markdown()
