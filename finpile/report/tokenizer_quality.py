@@ -11,10 +11,8 @@ A word is a string between white space. `Bits/byte` is tokens x log2(vocabulary)
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -25,6 +23,7 @@ import pyarrow.compute as pc
 from finpile.errors import InputError
 from finpile.report.figures import Cell, count, decimal, name, percent, ratio
 from finpile.report.table import Column, Line, Row, RowKind, Table
+from finpile.report.word_counts import white_space
 from finpile.tokens.tokenizers.protocol import Tokenizer
 
 _Counts = npt.NDArray[np.int64]
@@ -105,7 +104,7 @@ class QualityCounts:
         for tokenizer in self.tokenizers:
             ids = tokenizer.encode_array(texts).flatten().to_numpy()
             frequencies.append(np.bincount(ids, minlength=tokenizer.vocab_size).astype(np.int64))
-        words = pc.count_substring_regex(texts, _word())
+        words = pc.count_substring_regex(texts, f"[^{white_space()}]+")
         return _Source(pc.sum(pc.binary_length(texts)).as_py() or 0, pc.sum(words).as_py() or 0, frequencies)
 
     @property
@@ -227,10 +226,3 @@ def _own_bits(tokenizer: Tokenizer, frequency: _Counts, num_bytes: int) -> float
 
 def _over(bits: float, num_bytes: int) -> float | None:
     return bits / num_bytes if num_bytes else None
-
-
-@cache
-def _word() -> str:
-    """A regular expression: anything but the white space of `str.isspace`, which RE2 has no class for."""
-    blank = [code for code in range(sys.maxunicode + 1) if chr(code).isspace()]
-    return "[^" + "".join(rf"\x{{{code:X}}}" for code in blank) + "]+"

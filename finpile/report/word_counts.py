@@ -7,10 +7,12 @@ Source: GPT-NeoX-20B (Black et al. 2022), appendix E.1.2.
 
 from __future__ import annotations
 
+import re
 import string
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from functools import cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,17 +23,17 @@ from finpile.documents.document import Label
 _PENDING_ROWS = 1 << 20
 
 
-def _separators() -> str:
-    """A regular expression: the white space of `str.isspace`, which RE2 has no class for, and the punctuation."""
-    blank = [chr(code) for code in range(sys.maxunicode + 1) if chr(code).isspace()]
-    return "[" + "".join(rf"\x{{{ord(sign):X}}}" for sign in [*blank, *string.punctuation]) + "]+"
+@cache
+def white_space() -> str:
+    """The white space of `str.isspace`, which RE2 has no class for, as the content of a class in brackets."""
+    return "".join(rf"\x{{{code:X}}}" for code in range(sys.maxunicode + 1) if chr(code).isspace())
 
 
 class WordCounts:
     """Counts the words of texts by source. Memory is that of the distinct words of each source."""
 
     def __init__(self) -> None:
-        self._separators = _separators()
+        self._separators = f"[{white_space()}{re.escape(string.punctuation)}]+"
         self._counts: dict[Label, pa.Table] = {}
         self._pending: defaultdict[Label, list[pa.Table]] = defaultdict(list)
 
