@@ -52,7 +52,7 @@ def report_tables(statistics: CorpusStatistics, facts: BuildFacts) -> list[Table
     if statistics.heldout:
         tables.append(heldout_table(statistics))
     if facts.comparison is not None:
-        tables += [table3(facts.comparison, ours=facts.comparison_has_ours), efficiency(facts.comparison)]
+        tables += [table3(facts.comparison, ours=True), efficiency(facts.comparison)]
     return [*tables, *facts.quality]
 
 

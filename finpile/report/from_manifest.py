@@ -80,7 +80,6 @@ def write_from_manifest(
         num_heldout=sum(group["num_docs"] for group in groups if group["split"] == HELDOUT),
         heldout_after=config["heldout"]["after"] or "",
         comparison=comparison,
-        comparison_has_ours=comparison is not None,
         quality=quality,
         near=near_facts(near, counts["near"]) if near and "candidate_pairs" in counts["near"] else None,
         evaluation=[EvalSetFacts(**counted) for counted in counts["contamination"].get("sets", ())],

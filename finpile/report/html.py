@@ -36,9 +36,7 @@ class BuildFacts:
     heldout_after: str = ""
     """Last day of the training documents; empty if nothing is held out."""
     comparison: Comparison | None = None
-    """Table 3; None if no tokenizers were compared."""
-    comparison_has_ours: bool = False
-    """Whether the reference of the comparison, its last tokenizer, is the one of this corpus."""
+    """Table 3, against the tokenizer of this corpus, the last one; None if no tokenizers were compared."""
     quality: Sequence[Table] = ()
     """Those of `tokenizer_quality`; none if it was not measured."""
     near: NearFacts | None = None
