@@ -222,6 +222,11 @@ def summed(
     return [found[key] for key in sorted(found, key=lambda key: [(value is not None, value) for value in key])]
 
 
+def published_by_source(files: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Documents and bytes of text of each source, from the counts of the files of documents by the stage `split`."""
+    return summed(files, ("dataset", "source"), {"num_docs": "documents", "num_bytes": "text_bytes"})
+
+
 def _reject_twins(names: list[str]) -> None:
     twins = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
     if twins:

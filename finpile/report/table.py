@@ -88,6 +88,7 @@ class Field(Generic[Record]):
     key: str
     title: str
     cell: Callable[[Record], Cell]
+    is_text: bool = False
 
 
 def columns(titles: Mapping[str, str]) -> tuple[Column, ...]:
@@ -121,7 +122,7 @@ def table_of(
         name=name,
         title=title,
         caption=caption,
-        columns=columns({field.key: field.title for field in fields}),
+        columns=tuple(Column(field.key, field.title, is_text=field.is_text) for field in fields),
         rows=tuple(Row(cells=tuple(field.cell(record) for field in fields)) for record in records),
         footnotes=tuple(footnotes),
     )

@@ -121,7 +121,7 @@ def _sources(facts: PaperFacts) -> Iterator[dict[str, Any]]:
             ),
             "properties": _properties(
                 kind=kind or "not stated",
-                formats=", ".join(sorted({entry["format"] for entry in facts.entries[label]})),
+                formats=", ".join(facts.formats_of(label)),
                 documents=sum(file["documents"] for file in found),
                 heldOutDocuments=sum(file["heldout"] for file in found),
                 textBytes=sum(file["text_bytes"] for file in found),

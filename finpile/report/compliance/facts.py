@@ -65,6 +65,10 @@ class PaperFacts:
         """Of the published documents of each source: ids and texts, in any order and any files."""
         return digests_of(self.manifest)
 
+    def formats_of(self, label: Label) -> list[str]:
+        """Of its entries."""
+        return sorted({entry["format"] for entry in self.entries[label]})
+
     def tokens_of(self, label: Label) -> int | None:
         """Of its training documents; None for a build or snapshot without the stage."""
         row = next(row for row in self.card.rows if label_of(row) == label)

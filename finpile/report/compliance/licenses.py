@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from finpile.documents.document import Label, label_of
+from dataclasses import asdict
+
 from finpile.report.compliance.facts import PaperFacts
 from finpile.report.compliance.paper import Paper, Section, counted
 from finpile.report.figures import count, name
-from finpile.report.statistics import LicenseStatistics
+from finpile.report.statistics import LicenseStatistics, published_by_source, summed
 from finpile.report.table import Column, Row, RowKind, Table
 
 _NONE = "none"
@@ -36,31 +37,22 @@ def licenses_paper(facts: PaperFacts) -> Paper:
 
 def _without(facts: PaperFacts) -> tuple[LicenseStatistics, ...]:
     """The rows of a corpus of which no document has a licence."""
-    sums: dict[Label, list[int]] = {}
-    for file in facts.card.documents:
-        total = sums.setdefault(label_of(file), [0, 0])
-        total[0] += file["documents"]
-        total[1] += file["text_bytes"]
-    return tuple(
-        LicenseStatistics(dataset=dataset, source=source, license=None, num_docs=total[0], num_bytes=total[1])
-        for (dataset, source), total in sorted(sums.items())
-    )
+    return tuple(LicenseStatistics(**row, license=None) for row in published_by_source(facts.card.documents))
 
 
 def _by_license(rows: tuple[LicenseStatistics, ...]) -> Table:
-    sums: dict[str | None, list[int]] = {}
-    for row in rows:
-        total = sums.setdefault(row.license, [0, 0])
-        total[0] += row.num_docs
-        total[1] += row.num_bytes
-    ordered = sorted(sums.items(), key=lambda item: (item[0] is None, -item[1][1], item[0] or ""))
+    sums = summed(map(asdict, rows), ("license",), {key: key for key in ("num_docs", "num_bytes")})
+    ordered = sorted(sums, key=lambda row: (row["license"] is None, -row["num_bytes"], row["license"] or ""))
     return Table(
         name="by_license",
         title="Licences",
         caption="By falling bytes.",
         columns=(Column(key="license", title="Licence"), *_COUNTS),
         rows=(
-            *(Row(cells=(name(label or _NONE), count(total[0]), count(total[1]))) for label, total in ordered),
+            *(
+                Row(cells=(name(row["license"] or _NONE), count(row["num_docs"]), count(row["num_bytes"])))
+                for row in ordered
+            ),
             _total(rows, 1),
         ),
     )

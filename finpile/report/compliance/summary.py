@@ -15,11 +15,11 @@ from finpile.documents.document import Label
 from finpile.plugins.filter import FILTERS
 from finpile.report.compliance.facts import PaperFacts
 from finpile.report.compliance.paper import Answer, Paper, Section, counted, stated
-from finpile.report.compliance.survey import Days, SourceSurvey, largest
+from finpile.report.compliance.survey import Days, Domain, largest
 from finpile.report.figures import count, day, name
 from finpile.report.from_manifest import count_removals
 from finpile.report.removed import removal_table
-from finpile.report.table import Column, Row, Table
+from finpile.report.table import Field, Table, table_of
 
 #: The template's ranges for text: their ends in tokens, and names.
 _RANGES = ((10**9, "less than 1 billion tokens"), (10**13, "1 billion to 10 trillion tokens"))
@@ -188,6 +188,13 @@ def _described(facts: PaperFacts, labels: Sequence[Label]) -> Iterator[Answer]:
                 yield stated(f"{key} of {dataset}/{row}", f"{dataset}: {row}, {key.replace('_', ' ')}", value)
 
 
+_OF_DOMAIN: Sequence[Field[tuple[str, Domain]]] = (
+    Field("domain", "Domain", lambda listed: name(listed[0])),
+    Field("num_docs", "Docs", lambda listed: count(listed[1].documents)),
+    Field("num_bytes", "Bytes", lambda listed: count(listed[1].text_bytes)),
+)
+
+
 def _crawled(facts: PaperFacts, labels: Sequence[Label]) -> Iterator[Answer | Table]:
     crawlers = facts.stated.crawlers
     yield stated("crawlers", "Crawlers", tuple(crawler.name for crawler in crawlers))
@@ -210,18 +217,12 @@ def _crawled(facts: PaperFacts, labels: Sequence[Label]) -> Iterator[Answer | Ta
     yield counted("domains_listed", "Of these listed", len(listed))
     yield counted("suffixes", "List of public suffixes", facts.given.suffixes)
     share = "5% of all, and at most 1,000" if is_small else "10% of all"
-    yield Table(
+    yield table_of(
+        listed,
+        _OF_DOMAIN,
         name="domains",
         title="Largest domains",
         caption=f"Those with the most bytes of training text: {share}, rounded up.",
-        columns=(
-            Column(key="domain", title="Domain"),
-            Column(key="num_docs", title="Docs"),
-            Column(key="num_bytes", title="Bytes"),
-        ),
-        rows=tuple(
-            Row(cells=(name(domain), count(found.documents), count(found.text_bytes))) for domain, found in listed
-        ),
     )
 
 
@@ -287,34 +288,16 @@ def _removed_by(facts: PaperFacts, filter_name: str) -> int:
 
 def _table(facts: PaperFacts, labels: Sequence[Label], key: str) -> Table:
     """Training documents of sources."""
-    return Table(
-        name=key,
-        title="Sources",
-        caption="Training documents, bytes of their texts, tokens, and the dates of the documents.",
-        columns=(
-            Column(key="source", title="Source"),
-            Column(key="kind", title="Kind", is_text=True),
-            Column(key="formats", title="Formats", is_text=True),
-            Column(key="num_docs", title="Docs"),
-            Column(key="num_bytes", title="Bytes"),
-            Column(key="num_tokens", title="Tokens"),
-            Column(key="first_day", title="From"),
-            Column(key="last_day", title="To"),
-        ),
-        rows=tuple(_row(facts, label, facts.survey.sources[label]) for label in labels),
+    found = facts.survey.sources
+    fields: Sequence[Field[Label]] = (
+        Field("source", "Source", lambda label: name(": ".join(label))),
+        Field("kind", "Kind", lambda label: name(facts.kinds[label] or "not stated"), is_text=True),
+        Field("formats", "Formats", lambda label: name(", ".join(facts.formats_of(label))), is_text=True),
+        Field("num_docs", "Docs", lambda label: count(found[label].documents)),
+        Field("num_bytes", "Bytes", lambda label: count(found[label].text_bytes)),
+        Field("num_tokens", "Tokens", lambda label: count(facts.tokens_of(label))),
+        Field("first_day", "From", lambda label: day(found[label].dated.first)),
+        Field("last_day", "To", lambda label: day(found[label].dated.last)),
     )
-
-
-def _row(facts: PaperFacts, label: Label, found: SourceSurvey) -> Row:
-    return Row(
-        cells=(
-            name(f"{label[0]}: {label[1]}"),
-            name(facts.kinds[label] or "not stated"),
-            name(", ".join(sorted({entry["format"] for entry in facts.entries[label]}))),
-            count(found.documents),
-            count(found.text_bytes),
-            count(facts.tokens_of(label)),
-            day(found.dated.first),
-            day(found.dated.last),
-        )
-    )
+    caption = "Training documents, bytes of their texts, tokens, and the dates of the documents."
+    return table_of(labels, fields, name=key, title="Sources", caption=caption)

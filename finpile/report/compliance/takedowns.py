@@ -9,7 +9,7 @@ No text, title or address of a document is in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow.compute as pc
@@ -20,8 +20,9 @@ from finpile.output.manifest import SNAPSHOT, counts_by_stage
 from finpile.output.snapshots import number_of, read_snapshot
 from finpile.report.compliance.facts import PaperFacts, digests_of, removals_of
 from finpile.report.compliance.paper import Answer, Paper, Section, Value, counted, stated
-from finpile.report.figures import Cell, count, name
-from finpile.report.table import Column, Row, Table
+from finpile.report.figures import count, name
+from finpile.report.statistics import published_by_source
+from finpile.report.table import Field, Table, table_of
 
 #: What a certificate says instead of what had the documents, if `finpile vacuum` deleted the manifest of its snapshot.
 DROPPED = "not in this folder"
@@ -67,26 +68,14 @@ def _manifest(facts: PaperFacts, number: int) -> Mapping[str, Any] | None:
 
 
 def _documents(rows: list[dict[str, Any]]) -> Table:
-    return Table(
-        name="documents",
-        title="Documents",
-        caption="Ids, and the places in the input files; their rows in the ledger have the stage takedown.",
-        columns=tuple(
-            Column(key=key, title=title, is_text=True)
-            for key, title in (("id", "Id"), ("source", "Source"), ("locator", "Locator"), ("why", "Why"))
-        ),
-        rows=tuple(
-            Row(
-                cells=(
-                    name(row["id"]),
-                    name(f"{row['dataset']}: {row['source']}"),
-                    name(row["locator"]),
-                    name(row["why"]),
-                )
-            )
-            for row in rows
-        ),
+    fields: Sequence[Field[Mapping[str, Any]]] = (
+        Field("id", "Id", lambda row: name(row["id"])),
+        Field("source", "Source", lambda row: name(f"{row['dataset']}: {row['source']}"), is_text=True),
+        Field("locator", "Locator", lambda row: name(row["locator"]), is_text=True),
+        Field("why", "Why", lambda row: name(row["why"]), is_text=True),
     )
+    caption = "Ids, and the places in the input files; their rows in the ledger have the stage takedown."
+    return table_of(rows, fields, name="documents", title="Documents", caption=caption)
 
 
 def _dropped(number: int) -> Section:
@@ -135,23 +124,21 @@ def _tokens(places: Mapping[str, Any]) -> Table:
         for found in found_places
         for place in found["places"]
     ]
-    return Table(
+    fields: Sequence[Field[tuple[Any, ...]]] = (
+        Field("id", "Id", lambda row: name(row[0])),
+        Field("shards", "Shards of", lambda row: count(row[1])),
+        Field("split", "Split", lambda row: name(row[2]), is_text=True),
+        Field("sequence", "Sequence", lambda row: count(row[3])),
+        Field("begin", "First", lambda row: count(row[4])),
+        Field("end", "End", lambda row: count(row[5])),
+    )
+    return table_of(
+        rows,
+        fields,
         name="tokens",
         title="Token sequences",
         caption="Sequences of the shards of the build (0) and of snapshots that have tokens of the documents, from the "
         "first token to the last one, exclusive. The shards stay until the corpus is built again.",
-        columns=(
-            Column(key="id", title="Id"),
-            Column(key="shards", title="Shards of"),
-            Column(key="split", title="Split", is_text=True),
-            Column(key="sequence", title="Sequence"),
-            Column(key="begin", title="First"),
-            Column(key="end", title="End"),
-        ),
-        rows=tuple(
-            Row(cells=(name(document), count(snapshot), name(split), *map(count, place)))
-            for document, snapshot, split, *place in rows
-        ),
     )
 
 
@@ -166,26 +153,17 @@ def _steps(facts: PaperFacts, number: int) -> Iterator[Answer]:
 
 
 def _digests(manifest: Mapping[str, Any]) -> Table:
-    documents = counts_by_stage(manifest)["split"]["documents"]
-    rows: list[Row] = []
-    for (dataset, source), digest in digests_of(manifest).items():
-        files = [file for file in documents if label_of(file) == (dataset, source)]
-        cells: tuple[Cell, ...] = (
-            name(f"{dataset}: {source}"),
-            count(sum(file["documents"] for file in files)),
-            count(sum(file["text_bytes"] for file in files)),
-            name(digest),
-        )
-        rows.append(Row(cells=cells))
-    return Table(
+    digests = digests_of(manifest)
+    fields: Sequence[Field[Mapping[str, Any]]] = (
+        Field("source", "Source", lambda row: name(f"{row['dataset']}: {row['source']}")),
+        Field("num_docs", "Docs", lambda row: count(row["num_docs"])),
+        Field("num_bytes", "Bytes", lambda row: count(row["num_bytes"])),
+        Field("digest", "Digest", lambda row: name(digests[label_of(row)]), is_text=True),
+    )
+    return table_of(
+        published_by_source(counts_by_stage(manifest)["split"]["documents"]),
+        fields,
         name="digests",
         title="Digests",
         caption="Of the documents of this snapshot: sums of BLAKE2b-128 of id, zero byte and digest of the text.",
-        columns=(
-            Column(key="source", title="Source"),
-            Column(key="num_docs", title="Docs"),
-            Column(key="num_bytes", title="Bytes"),
-            Column(key="digest", title="Digest", is_text=True),
-        ),
-        rows=tuple(rows),
     )

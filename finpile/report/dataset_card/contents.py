@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from finpile.documents.split import HELDOUT, TRAIN
-from finpile.output.manifest import CARD, CERTIFICATE, SNAPSHOT, file_of_list, recorded_files
+from finpile.output.manifest import CARD, CERTIFICATE, SNAPSHOT, counts_by_stage, file_of_list, recorded_files
 from finpile.output.stage_record import FileRecord
 from finpile.report.licenses import license_statistics
 from finpile.report.statistics import LicenseStatistics
@@ -43,7 +43,7 @@ class CardFacts:
     @classmethod
     def of(cls, manifest: Mapping[str, Any]) -> CardFacts:
         """Those of a build, a snapshot or a corpus as of a day."""
-        stages = {stage["stage"]: stage["counts"] for stage in manifest["stages"]}
+        stages = counts_by_stage(manifest)
         files = recorded_files({key: value for key, value in manifest.items() if key != CARD})
         takedowns = file_of_list(manifest)
         return cls(

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from finpile.documents.document import DOCUMENT_FOLDERS, Label, label_of
+from finpile.documents.document import DOCUMENT_FOLDERS, label_of
 from finpile.documents.ledger import LEDGER_FOLDERS
 from finpile.documents.split import HELDOUT, TRAIN
 from finpile.plugins import stages
@@ -18,6 +18,7 @@ from finpile.report.dataset_card.contents import CardFacts
 from finpile.report.figures import count, name
 from finpile.report.licenses import licenses_table
 from finpile.report.render import escape_markdown, to_markdown
+from finpile.report.statistics import published_by_source
 from finpile.report.table import Column, Line, Row, RowKind, Table
 
 #: The upper bounds of the Hub's `size_categories`, and their names.
@@ -120,10 +121,7 @@ def _body(facts: CardFacts) -> Iterator[str]:
 
 
 def _sources(facts: CardFacts) -> Table:
-    text_bytes: dict[Label, int] = {}
-    for file in facts.documents:
-        row = label_of(file)
-        text_bytes[row] = text_bytes.get(row, 0) + file["text_bytes"]
+    text_bytes = {label_of(row): row["num_bytes"] for row in published_by_source(facts.documents)}
     lines = [_line(f"{row['dataset']}: {row['source']}", row, text_bytes.get(label_of(row), 0)) for row in facts.rows]
     totals = {"train": facts.total("train"), "held_out": facts.total("held_out")}
     total = _line("Total", totals, facts.text_bytes)
