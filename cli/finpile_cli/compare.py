@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -92,34 +93,43 @@ def compare_command(
     from finpile.report.documents import iter_texts
     from finpile.report.neox_tables import neox_tables
     from finpile.report.render import to_json_value
-    from finpile.report.table3 import compare, efficiency, table3
-    from finpile.report.tokenizer_quality import QualityCounts, quality_tables
+    from finpile.report.table3 import efficiency, table3
     from finpile.report.word_counts import WordCounts
 
     console = Console(as_json)
     others = [argument for argument in tokenizers if argument != ours]
     opened = [open_named(argument) for argument in (*others, *([ours] if ours else []))]
-    texts, words, counts = iter_texts(documents, limit_bytes, text_field), WordCounts(), QualityCounts(opened)
-    if quality:
-        texts = counts.watch(texts)
-    with console.progress("counting", unit="B") as advance:
-        comparison = compare(
-            opened,
-            words.watch(texts) if paper == "neox" else texts,
-            limit_bytes=limit_bytes,
-            total_of=total_of,
-            advance=advance,
-        )
+    texts, words = iter_texts(documents, limit_bytes, text_field), WordCounts()
+    if paper == "neox":
+        texts = words.watch(texts)
+    comparison, quality_tables = count_texts(
+        console, opened, texts, quality, limit_bytes=limit_bytes, total_of=total_of
+    )
     if paper == "neox":
         made = neox_tables(comparison, opened, words, by or "source")
     else:
         made = [table3(comparison, by, ours=ours is not None), efficiency(comparison)]
-    made += quality_tables(counts) if quality else []
+    made += quality_tables
     for table in made:
         _show(console, table)
     files = _write(output, made, comparison) if output else []
     console.lines(files)
     console.result({**comparison.to_json(), "tables": list(map(to_json_value, made)), "files": files})
+
+
+def count_texts(
+    console: Console, opened: Sequence[Any], texts: Iterator[Any], measures_quality: bool, **settings: Any
+) -> tuple[Comparison, list[Table]]:
+    """The texts counted with each tokenizer, as `compare` with these settings, and the tables of quality if wanted."""
+    from finpile.report.table3 import compare
+    from finpile.report.tokenizer_quality import QualityCounts, quality_tables
+
+    quality = QualityCounts(opened)
+    if measures_quality:
+        texts = quality.watch(texts)
+    with console.progress("counting", unit="B") as advance:
+        comparison = compare(opened, texts, **settings, advance=advance)
+    return comparison, quality_tables(quality) if measures_quality else []
 
 
 def open_named(argument: str) -> Any:

@@ -218,7 +218,7 @@ class _Run:
     def warn(self, what: str, lines: list[str]) -> None:
         if lines:
             self._num_unreadable += len(lines)
-            self._console.line(f"warning: {len(lines):,} {what}, such as {lines[0]}", style="yellow")
+            self._console.warn(f"{len(lines):,} {what}, such as {lines[0]}")
 
     def finish(self, what: str) -> None:
         """Prints what the run did. Raises: FetchError if a file could not be fetched."""

@@ -11,7 +11,7 @@ import click
 
 from finpile.errors import ConfigError, InputError, IntegrityError, command_line
 from finpile.output.layout import Layout
-from finpile_cli.compare import open_named, quality_option, total_of_option
+from finpile_cli.compare import count_texts, open_named, quality_option, total_of_option
 from finpile_cli.console import Console, json_option
 from finpile_cli.paths import PathOrUrl
 
@@ -233,8 +233,6 @@ def _compare(
 ) -> tuple[Comparison, list[Table]]:
     from finpile.output.snapshots import published_files
     from finpile.report.documents import iter_texts
-    from finpile.report.table3 import compare
-    from finpile.report.tokenizer_quality import QualityCounts, quality_tables
     from finpile.tokens.tokenizer_files import check_tokenizer
 
     layout = Layout(out)
@@ -244,12 +242,7 @@ def _compare(
             file.check()
             advance(file.record.size_bytes)
     opened = [open_named(argument) for argument in (*others, f"ours={layout.tokenizer}")]
-    texts, quality = iter_texts([out]), QualityCounts(opened)
-    if measures_quality:
-        texts = quality.watch(texts)
-    with console.progress("counting", unit="B") as advance:
-        comparison = compare(opened, texts, total_of=total_of, advance=advance)
-    return comparison, quality_tables(quality) if measures_quality else []
+    return count_texts(console, opened, iter_texts([out]), measures_quality, total_of=total_of)
 
 
 def _tables(out: str, history: DocumentHistory) -> list[str]:
