@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -30,7 +31,8 @@ _TYPES = {
     ".css": "text/css; charset=utf-8",
     ".json": "application/json",
 }
-_RANGE = re.compile(r"bytes=(\d*)-(\d*)", re.ASCII)
+_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
+_LENGTH = re.compile(r"\d{1,18}", re.ASCII)
 _BLOCK_BYTES = 1 << 18
 #: Of JSON that a page sends.
 _MOST_SENT_BYTES = 1 << 14
@@ -51,7 +53,14 @@ def make_server(out: str, port: int, additions: Additions | None = None) -> Thre
 
     Raises: OSError if the port is taken.
     """
-    return ThreadingHTTPServer((_HOST, port), partial(_Handler, Path(out).resolve(), additions or Additions()))
+    return _Server((_HOST, port), partial(_Handler, Path(out).resolve(), additions or Additions()))
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Prints nothing of a connection that a browser ends, as it does when a page is left."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 def address_of(server: ThreadingHTTPServer) -> str:
@@ -85,7 +94,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(HTTPStatus.NOT_FOUND)
         elif self.headers.get("Content-Type") != _TYPES[".json"]:
             self._refuse(HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
-        elif not (size.isascii() and size.isdigit()):
+        elif not _LENGTH.fullmatch(size):
             self._refuse(HTTPStatus.LENGTH_REQUIRED)
         elif int(size) > _MOST_SENT_BYTES:
             self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
@@ -136,8 +145,7 @@ class _Handler(BaseHTTPRequestHandler):
             data = make()
             self._send(BytesIO(data), len(data), Path(path).suffix, with_body=with_body)
             return
-        file = (self._root / path).resolve()
-        if not self._is_served(file):
+        if "\0" in path or not self._is_served(file := (self._root / path).resolve()):
             self._refuse(HTTPStatus.NOT_FOUND)
             return
         with file.open("rb") as stream:

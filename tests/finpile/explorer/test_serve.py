@@ -99,7 +99,18 @@ def test_server_answers_ranges(indexed: Path, served: str) -> None:
         assert (status, body) == (206, expected)
         assert headers["Content-Range"].endswith(f"/{len(data)}")
     assert ask(served, f"/{PAGE}", {"Range": f"bytes={len(data)}-"})[0] == 416
+    assert ask(served, f"/{PAGE}", {"Range": f"bytes={'9' * 5000}-"})[0] == 200
     assert ask(served, f"/{PAGE}", method="HEAD")[:2] == (200, b"")
+
+
+def test_connections_that_a_browser_ends_print_nothing(indexed: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with make_server(str(indexed), 0) as server:
+        for error in (BrokenPipeError(), ConnectionResetError(), ValueError()):
+            try:
+                raise error
+            except (OSError, ValueError):
+                server.handle_error(None, ("127.0.0.1", 1))  # type: ignore[arg-type]
+    assert capfd.readouterr().err.count("Traceback") == 1
 
 
 @pytest.mark.parametrize(
@@ -114,6 +125,7 @@ def test_server_answers_ranges(indexed: Path, served: str) -> None:
         "/explorer/index/",
         "//etc/passwd",
         "/tokenizer/tokenizer.json",
+        "/explorer/%00",
     ],
 )
 def test_server_has_nothing_but_what_the_pages_read(served: str, path: str) -> None:
