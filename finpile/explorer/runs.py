@@ -23,7 +23,7 @@ def read_runs(folders: Iterable[str]) -> list[dict[str, Any]]:
 
 
 def _run(folder: str) -> dict[str, Any]:
-    steps = _records(folder, _LOSSES)
+    steps = _records(folder, _LOSSES, ("step", "tokens", "loss"))
     if not steps:
         raise InputError(f"{folder} holds no training run that has completed a step: name the `out` of a training file")
     width = -(-len(steps) // MOST_POINTS)
@@ -35,15 +35,18 @@ def _run(folder: str) -> dict[str, Any]:
         "width": width,
         "step": [part[-1]["step"] for part in parts],
         "loss": [round(sum(row["loss"] for row in part) / len(part), 6) for part in parts],
-        "heldout": [{key: row[key] for key in ("step", "loss", "sources")} for row in _records(folder, _HELDOUT)],
+        "heldout": _records(folder, _HELDOUT, ("step", "loss", "sources")),
     }
 
 
-def _records(folder: str, name: str) -> Sequence[dict[str, Any]]:
+def _records(folder: str, name: str, keys: Sequence[str]) -> Sequence[dict[str, Any]]:
+    url = storage.join(folder, name)
     try:
-        *lines, _ = storage.read_bytes(storage.join(folder, name)).split(b"\n")  # of a run at work, the last may be cut
-        return [json.loads(line) for line in lines]
+        *lines, _ = storage.read_bytes(url).split(b"\n")  # of a run at work, the last may be cut
+        return [{key: row[key] for key in keys} for row in map(json.loads, lines)]
     except (FileNotFoundError, NotADirectoryError):
         return []
     except ValueError:
-        raise InputError(f"{storage.join(folder, name)} is damaged: a line of it is not JSON") from None
+        raise InputError(f"{url} is damaged: a line of it is not JSON") from None
+    except (KeyError, TypeError):
+        raise InputError(f"{url} is no log of `finpile model train`: a line of it lacks {', '.join(keys)}") from None

@@ -18,7 +18,8 @@ def read_sweep(folder: str) -> dict[str, Any]:
     try:
         found = storage.read_json(url)
         points = [[row["values"][key] for key in ("vocab_size", "encoded_bytes")] for row in found["rows"]]
+        table = {key: found[key] for key in ("name", "title", "caption", "columns", "footnotes")}
+        rows = [{"kind": row["kind"], "shown": row["shown"]} for row in found["rows"]]
     except (FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError):
         raise InputError(f"{url} is no sweep: name the --output of `finpile tokenizer sweep`") from None
-    table = {key: found[key] for key in ("name", "title", "caption", "columns", "footnotes")}
-    return {**table, "rows": [{"kind": row["kind"], "shown": row["shown"]} for row in found["rows"]], "points": points}
+    return {**table, "rows": rows, "points": points}
