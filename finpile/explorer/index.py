@@ -62,13 +62,11 @@ def write_index(out: str, advance: Advance = lambda amount: None) -> str:
         )
     firsts = ids.write(storage.join(folder, "ids.parquet"))
     start: dict[str, Any] = {"mode": "ranges", "documents": documents.num_rows, "removals": removals.num_rows}
-    storage.write_bytes(storage.join(folder, "data/start.js"), data_script("start", start))
     pieces = vocabulary(corpus.layout, advance)
     summary["has_vocabulary"] = pieces is not None
-    if pieces is not None:
-        storage.write_bytes(storage.join(folder, "data/vocabulary.js"), data_script("vocabulary", pieces))
-    storage.write_bytes(storage.join(folder, "data/summary.js"), data_script("summary", summary))
-    storage.write_bytes(storage.join(folder, "data/months.js"), data_script("months", months))
+    scripts = {"start": start, "summary": summary, "months": months, **({"vocabulary": pieces} if pieces else {})}
+    for name, value in scripts.items():
+        storage.write_bytes(storage.join(folder, f"data/{name}.js"), data_script(name, value))
     storage.write_bytes(storage.join(folder, "data/ids.json"), json.dumps(firsts).encode())
     storage.write_json(with_index, made)
     return folder
