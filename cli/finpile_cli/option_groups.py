@@ -24,7 +24,7 @@ class Bytes(click.ParamType[int]):
         size = 0.0
         if found is not None:
             size = float(found[1]) * (1024 if found[3] else 1000) ** _UNITS.index(found[2].upper())
-        if size < 1:
+        if not 1 <= size < 1 << 63:
             self.fail(f"{value!r} is not a size: expected a number and a unit, such as 500GB or 8GiB", param, ctx)
         return int(size)
 
@@ -56,7 +56,7 @@ def number_or(word: str) -> Any:
         del ctx
         if value is None or value == word:
             return value
-        if not value.isdigit() or int(value) < 1:
+        if not re.fullmatch(r"[0-9]{1,18}", value) or int(value) < 1:
             raise click.BadParameter(f"{value!r} is neither {word} nor a whole number from 1", param=parameter)
         return int(value)
 

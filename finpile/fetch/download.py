@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 PART, STATE = ".part", ".part.json"
 #: Bytes at the end of a file in which its ending is looked for: an ending and some white space.
 _END_BYTES = 256
-_CONTENT_RANGE = re.compile(r"bytes\s+(?:(\d+)-(\d+)|\*)/(\d+|\*)\s*", re.IGNORECASE)
+_CONTENT_RANGE = re.compile(r"bytes\s+(?:(\d{1,18})-(\d{1,18})|\*)/(\d{1,18}|\*)\s*", re.IGNORECASE)
 _STATUSES = frozenset({200, 206, 304, 416})
 
 

@@ -490,6 +490,12 @@ def test_copy_of_a_build_may_be_deduplicated_again(run: Run, made: Path, tmp_pat
     assert (total["read"], total["kept"]) == (5, 5)
 
 
+@pytest.mark.parametrize("rounds", ["0", "many", "\u00b2", "9" * 5000])
+def test_rounds_are_a_number_or_a_word(run: Run, tmp_path: Path, rounds: str) -> None:
+    found = run("dedup", tmp_path, "-o", tmp_path / "out", "--substring-rounds", rounds)
+    assert found.code == 2 and "nor a whole number from 1" in found.err
+
+
 @pytest.mark.parametrize("rounds", ["1", "2", "fixpoint"])
 def test_equal_remains_of_cuts_are_counted_after_any_number_of_rounds(run: Run, tmp_path: Path, rounds: str) -> None:
     opening, ending = "The board of directors met in London today. ", "Gold fell on Friday morning"

@@ -66,7 +66,7 @@ def test_a_measured_machine_changes_times_and_nothing_else(
     assert here["inputs"] == table["inputs"]
 
 
-@pytest.mark.parametrize("size", ["1 parsec", "0", "-1GB", "TB"])
+@pytest.mark.parametrize("size", ["1 parsec", "0", "-1GB", "TB", "9" * 400])
 def test_a_size_without_a_number_or_a_known_unit_is_refused(sample_config: Path, size: str) -> None:
     done = CliRunner().invoke(finpile, ["plan", str(sample_config), f"--scale={size}"])
     assert done.exit_code == 2

@@ -125,6 +125,7 @@ def test_stop_ends_waits_and_bodies(tmp_path: Path) -> None:
         ("", None),
         (None, None),
         ("9" * 40, None),
+        ("Mon, 01 Jan 99999999999 00:00:00 GMT", None),
     ],
 )
 def test_retry_after_is_seconds_or_a_date(value: str | None, seconds: float | None) -> None:

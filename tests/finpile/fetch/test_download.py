@@ -170,8 +170,11 @@ def test_shifted_range_is_found_by_the_publishers_checksum(server: ArchiveServer
     assert files(tmp_path) == {"file.bin": DATA}
 
 
-def test_range_that_begins_elsewhere_is_not_appended(server: ArchiveServer, fetch: Fetch, tmp_path: Path) -> None:
-    wrong = {"Content-Range": f"bytes 100-{len(DATA) - 1}/{len(DATA)}"}
+@pytest.mark.parametrize("start", ["100", "9" * 5000])
+def test_range_that_begins_elsewhere_is_not_appended(
+    server: ArchiveServer, fetch: Fetch, tmp_path: Path, start: str
+) -> None:
+    wrong = {"Content-Range": f"bytes {start}-{len(DATA) - 1}/{len(DATA)}"}
     server.faults[PATH] = [Fault(cut_at=200_000), Fault(headers=wrong)]
     fetch()
     assert files(tmp_path) == {"file.bin": DATA}
