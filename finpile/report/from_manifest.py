@@ -26,7 +26,7 @@ from finpile.report.facts import fact_statistics
 from finpile.report.files import write_reports
 from finpile.report.html import BuildFacts
 from finpile.report.licenses import license_statistics
-from finpile.report.near import JACCARDS, NearFacts
+from finpile.report.near import JACCARDS, near_table
 from finpile.report.statistics import (
     CorpusStatistics,
     HeldoutStatistics,
@@ -72,7 +72,6 @@ def write_from_manifest(
     ]
     removals = count_removals(counts["split"]["ledger"])
     read = {label_of(row): row["read"] for row in source_rows(manifest) if row["read"]}  # of a day, not all have some
-    near = NearConfig(**config["dedup"]["near"]) if config["dedup"]["near"] else None
     facts = BuildFacts(
         name=manifest["name"],
         num_read=sum(read.values()),
@@ -81,7 +80,7 @@ def write_from_manifest(
         heldout_after=config["heldout"]["after"] or "",
         comparison=comparison,
         quality=quality,
-        near=near_facts(near, counts["near"]) if near and "candidate_pairs" in counts["near"] else None,
+        near=_near(config["dedup"]["near"], counts.get("near", {})),
         evaluation=[EvalSetFacts(**counted) for counted in counts["contamination"].get("sets", ())],
         warnings=tuple(build_warnings(manifest)),
         charts=tuple(config["reports"]["charts"]),
@@ -152,17 +151,11 @@ def count_removals(ledger: Iterable[Mapping[str, Any]]) -> list[RemovalCount]:
     return [RemovalCount(**row) for row in sorted(sums, key=lambda row: order.index(row["stage"]))]
 
 
-def near_facts(near: NearConfig, counts: Mapping[str, Any]) -> NearFacts:
-    """The figures of the near-duplicate table, from the setting and the counts of the stage."""
-    return NearFacts(
-        config=near,
-        curve=tuple(s_curve(near, JACCARDS).tolist()),
-        num_candidate_pairs=counts["candidate_pairs"],
-        num_large_buckets=counts["large_buckets"],
-        num_compared_pairs=counts["compared_pairs"],
-        num_verified_pairs=counts["verified_pairs"],
-        num_removed=counts["removed"],
-    )
+def _near(setting: Mapping[str, Any] | None, counts: Mapping[str, Any]) -> Table | None:
+    if not setting or "candidate_pairs" not in counts:
+        return None
+    near = NearConfig(**setting)
+    return near_table(near, s_curve(near, JACCARDS).tolist(), counts)
 
 
 def _details(counts: Mapping[str, Mapping[str, Any]], finpile: str) -> tuple[tuple[str, str], ...]:

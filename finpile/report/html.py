@@ -16,7 +16,6 @@ from finpile.report.dates import dates_table
 from finpile.report.eval_sets import EvalSetFacts, evaluation_table
 from finpile.report.facts import facts_table
 from finpile.report.licenses import licenses_table
-from finpile.report.near import NearFacts, near_table
 from finpile.report.removed import removal_by_source_table, removal_table
 from finpile.report.render import FORMATS, to_html
 from finpile.report.statistics import CorpusStatistics, RemovalCount
@@ -39,8 +38,8 @@ class BuildFacts:
     """Table 3, against the tokenizer of this corpus, the last one; None if no tokenizers were compared."""
     quality: Sequence[Table] = ()
     """Those of `tokenizer_quality`; none if it was not measured."""
-    near: NearFacts | None = None
-    """None if the stage `near` is off."""
+    near: Table | None = None
+    """That of near duplicates; None if the stage `near` is off."""
     evaluation: Sequence[EvalSetFacts] = ()
     """The evaluation sets of the stage `contamination`."""
     read_by_source: Mapping[tuple[str, str], int] = field(default_factory=dict)
@@ -127,7 +126,7 @@ def _further_tables(
     if statistics.facts:
         yield facts_table(statistics.facts)
     if facts.near:
-        yield near_table(facts.near)
+        yield facts.near
     if facts.evaluation:
         yield evaluation_table(facts.evaluation)
 
