@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
+from operator import itemgetter
 
 from finpile.config import CleanConfig, SourceConfig
 from finpile.documents.document import RawDocument
@@ -101,14 +102,15 @@ def _is_below(path: str, folder: str) -> bool:
     return f"{path}/".startswith(f"{absolute(folder).rstrip('/')}/")
 
 
-def _grouped(found: Iterable[Documents], formats: Mapping[str, str], out: str) -> Iterator[tuple[str, list[str]]]:
+def _grouped(found: Sequence[Documents], formats: Mapping[str, str], out: str) -> Iterator[tuple[str, list[str]]]:
     """(format, paths) in the order of the arguments; consecutive single files of one format are one group."""
 
     def format_of(file: InputFile) -> str:
         return formats.get(suffix_of(file.url), _DEFAULT_FORMAT)
 
     seen: set[str] = set()
-    runs = groupby(enumerate(found), key=lambda item: format_of(item[1].files[0]) if item[1].is_file else item[0])
+    keys = [format_of(one.files[0]) if one.kind == "file" else number for number, one in enumerate(found)]
+    runs = groupby(zip(keys, found, strict=True), key=itemgetter(0))
     for _, run in runs:
         groups: dict[str, list[str]] = {}
         for _, documents in run:

@@ -58,7 +58,7 @@ def list_files(paths: Iterable[str | Path]) -> list[tuple[str, Label]]:
     Raises: InputError for a path without a file.
     """
     return [
-        (file.url, _label_of(file.url, found.base if found.is_folder else file.url))
+        (file.url, _label_of(file.url, found.base if found.kind == "folder" else file.url))
         for found in (find_documents(str(path), _READERS) for path in paths)
         for file in found.files
     ]

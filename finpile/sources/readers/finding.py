@@ -173,14 +173,6 @@ class Documents:
     kind: Literal["file", "folder", "pattern"]
     """What the argument is."""
 
-    @property
-    def is_file(self) -> bool:
-        return self.kind == "file"
-
-    @property
-    def is_folder(self) -> bool:
-        return self.kind == "folder"
-
 
 def find_documents(argument: str, suffixes: Collection[str], *, any_compressed: bool = False) -> Documents:
     """The files that a path, pattern, folder, output folder of a build, or fsspec URL names.
