@@ -139,11 +139,8 @@ def records(corpus: Corpus, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
     wanted = pa.array(sorted(ids), pa.string())
     texts: dict[str, dict[str, Any]] = {}
 
-    def mask(group: pa.Table) -> pa.ChunkedArray:
-        return pc.is_in(group["id"], wanted)
-
     for file in corpus.files.below("documents", "removed"):
-        for row in file.matching(("id",), mask).to_pylist():
+        for row in file.matching(("id",), lambda group: pc.is_in(group["id"], wanted)).to_pylist():
             entry = texts.setdefault(row["id"], {"document": None, "removals": []})
             if file.path.startswith("documents/"):
                 entry["document"] = plain(row)

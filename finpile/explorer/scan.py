@@ -85,20 +85,14 @@ _REMOVAL_COLUMNS = [name for name in LEDGER_SCHEMA.names if name != "stage"]
 class Names:
     """The names that rows have as numbers."""
 
-    sources: list[Label] = field(default_factory=list)
+    sources: dict[Label, int] = field(default_factory=dict)
     reasons: list[tuple[str, str]] = field(default_factory=list)
     """(stage, reason), in the order of the stages, then of the alphabet."""
     files: list[str] = field(default_factory=list)
     """Paths below OUT."""
 
-    _numbers: dict[Label, int] = field(default_factory=dict)
-
     def source(self, dataset: str, source: str) -> int:
-        row = (dataset, source)
-        if row not in self._numbers:
-            self._numbers[row] = len(self.sources)
-            self.sources.append(row)
-        return self._numbers[row]
+        return self.sources.setdefault((dataset, source), len(self.sources))
 
     def file(self, path: str) -> int:
         self.files.append(path)
@@ -118,7 +112,7 @@ def scan_documents(
 
     columns = [*_DOCUMENT_COLUMNS, "split", *(["meta"] if facts else [])]
 
-    for row, group in groupby(sorted(files.below("documents"), key=lambda file: row_of(file.path)), _row_of):
+    for row, group in groupby(sorted(files.below("documents"), key=_row_of), _row_of):
         number, parts = names.source(*row), [DOCUMENT_ROWS.empty_table()]
         for file in group:
             place, first = names.file(places[file.path]), 0
