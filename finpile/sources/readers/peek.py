@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -108,9 +109,7 @@ def _why_nothing(found: Peek, source: SourceConfig, files: Sequence[InputFile]) 
         if rows and len(rows) == len(found.removals):
             return f"{source.where.of(setting)}{head}: {rows[0].locator}: {rows[0].reason}: {rows[0].detail}"
     looked_at = found.removals[0][0] if found.removals else files[0]
-    reasons: dict[str, int] = {}
-    for _, row in found.removals:
-        reasons[row.reason] = reasons.get(row.reason, 0) + 1
+    reasons = Counter(row.reason for _, row in found.removals)
     counted = ", ".join(f"{reason} {count}" for reason, count in sorted(reasons.items()))
     looks = looks_like(_head(looked_at))
     remedy = f": set `format: {looks.format}`" if looks.format and looks.format != source.format else ""

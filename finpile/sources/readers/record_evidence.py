@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,7 +23,7 @@ class FieldEvidence:
     """Counts over documents; a sum of them does not depend on its order, but for `names`."""
 
     num_documents: int = 0
-    found: dict[str, int] = field(default_factory=dict)
+    found: Counter[str] = field(default_factory=Counter)
     """Documents whose record has the field, whatever its value, by target (`text`, `timestamp`, ...); of a template,
     also by the names in it (`in_template`)."""
     dates: DateEvidence = field(default_factory=DateEvidence)
@@ -34,8 +35,7 @@ class FieldEvidence:
         if not self.num_documents:
             self.names = sorted(document.meta)[:_NUM_NAMES]
         self.num_documents += 1
-        for target in document.fields_found:
-            self.found[target] = self.found.get(target, 0) + 1
+        self.found.update(document.fields_found)
         if document.raw_timestamp:
             self.dates.add(document.locator, document.raw_timestamp)
 
@@ -43,8 +43,7 @@ class FieldEvidence:
         """Adds the counts of later files."""
         self.names = self.names or other.names
         self.num_documents += other.num_documents
-        for target, count in other.found.items():
-            self.found[target] = self.found.get(target, 0) + count
+        self.found.update(other.found)
         self.dates.merge(other.dates)
 
     def check_fields(self, source: SourceConfig) -> None:
@@ -121,7 +120,7 @@ class FieldEvidence:
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> FieldEvidence:
-        return cls(raw["num_documents"], dict(raw["found"]), DateEvidence.from_json(raw["dates"]), list(raw["names"]))
+        return cls(raw["num_documents"], Counter(raw["found"]), DateEvidence.from_json(raw["dates"]), raw["names"])
 
 
 def evidence_by_entry(outcomes: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
