@@ -79,9 +79,13 @@ def command_line(*words: str) -> str:
     return shlex.join(["finpile", *words])
 
 
+def closest(name: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown name that lists the known ones; empty if none of them is similar."""
+    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f"; did you mean `{found[0]}`?" if found else ""
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """The end of a message about an unknown name; empty if nothing is known."""
     names = list(known)
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    known_names = f"; known: {', '.join(sorted(names))}" if names else ""
-    return f"; did you mean `{close[0]}`?" if close else known_names
+    return closest(name, names) or (f"; known: {', '.join(sorted(names))}" if names else "")

@@ -12,14 +12,14 @@ from finpile.config.limits import HEAD_BYTES
 from finpile.config.text_template import input_keys
 from finpile.documents.document import RawDocument
 from finpile.documents.ledger import Removal
-from finpile.errors import FinpileError, InputError
+from finpile.errors import FinpileError, InputError, closest
 from finpile.plugins.format import FORMATS
 from finpile.sources.bytes.compression import codec_of, decompress, split_codecs
 from finpile.sources.bytes.streams import BrokenStream, blocks_of
 from finpile.sources.readers.finding import InputFile, locate
 from finpile.sources.readers.looks import looks_like
 from finpile.sources.readers.reading import read_file
-from finpile.sources.readers.record_evidence import FieldEvidence, closest
+from finpile.sources.readers.record_evidence import FieldEvidence
 from finpile.storage.file_systems import open_in
 
 #: The most that is read of one file.

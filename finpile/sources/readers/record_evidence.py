@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +10,7 @@ from typing import Any
 from finpile.config import CorpusConfig, SourceConfig
 from finpile.config.text_template import Unknown, is_template, parse_template
 from finpile.documents.document import RawDocument
-from finpile.errors import InputError
+from finpile.errors import InputError, closest
 from finpile.timestamps import DateEvidence, Order
 
 _NUM_NAMES = 30
@@ -146,9 +145,3 @@ def decide_orders(config: CorpusConfig, evidence: Iterable[Mapping[str, Any]]) -
 def in_template(path: str) -> str:
     """The name of a field in a template, behind its sections, among `RawDocument.fields_found`."""
     return f"{_IN_TEMPLATE}{path}"
-
-
-def closest(name: str, names: Iterable[str]) -> str:
-    """The end of a message about a name that is not there."""
-    found = difflib.get_close_matches(name, list(names), n=1, cutoff=0.5)
-    return f"; did you mean `{found[0]}`?" if found else ""

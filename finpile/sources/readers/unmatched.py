@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from finpile.config import SourceConfig
 from finpile.documents.labels import document_labels, meta_key
+from finpile.errors import closest
 from finpile.sources.readers.peek import Peek
-from finpile.sources.readers.record_evidence import closest
 
 _NUM_KEYS = 30
 #: Rules that read something else than metadata, and why no document may have a label under them.
