@@ -126,7 +126,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
     # Beam asks for the state of a job every five seconds.
     monkeypatch.setattr(dataflow_runner, "time", SimpleNamespace(time=time.time, sleep=lambda _: time.sleep(0.02)))
     server = Service()
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     yield server
     server.shutdown()

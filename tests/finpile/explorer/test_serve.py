@@ -44,7 +44,7 @@ def served(indexed: Path) -> Iterator[str]:
 def serving(out: Path) -> Iterator[str]:
     """The address of the pages of a build."""
     server = make_server(str(out), 0)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     yield address_of(server)
     server.shutdown()

@@ -127,7 +127,7 @@ def test_a_server_that_refuses_a_file_is_an_error_with_its_answer(status: int, n
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
+        Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}/{name}"
         said = f"its server answers {status} {HTTPStatus(status).phrase}"
         said = "matches no file;|no such file|holds no documents; expected" if status == 404 else said
