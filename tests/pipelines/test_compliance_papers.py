@@ -29,7 +29,6 @@ from finpile.output.takedowns import Wanted
 from finpile.report.compliance import write_papers
 from finpile.report.compliance.stated import Statement
 from tests.support.made_days import CORPUS, documents_of, failed, make_days
-from tests.support.snapshots_build import make_snapshots_build
 from tests.support.takedowns import Items, ids_of, write_files
 
 PLANTED = ("Jane-Q-Planted", "planted-owner.example")
@@ -137,12 +136,9 @@ def size_of(out: Path) -> int:
 
 
 @pytest.fixture(scope="module")
-def grown(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def grown(snapshots_build: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A build with tokens and a training run, then an append and two removals; the run saw a document of the last."""
-    folder = tmp_path_factory.mktemp("grown")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        make_snapshots_build(folder)
+    folder = Path(shutil.copytree(snapshots_build, tmp_path_factory.mktemp("grown") / "copy"))
     out = folder / "out"
     command = ["trace", str(out), "--run", str(folder / "run"), "--step", "1", "--json"]
     seen = {row["id"] for row in json.loads(CliRunner().invoke(finpile, command).output)["documents"]}

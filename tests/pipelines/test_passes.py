@@ -75,8 +75,15 @@ def constructed(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
     return found
 
 
-@pytest.mark.parametrize("dedup", [_CUTS_NOTHING, _CUTS], ids=["skipped", "run"])
-@pytest.mark.parametrize("limit", [0, None], ids=["above limits", "below limits"])
+@pytest.mark.parametrize(
+    ("dedup", "limit"),
+    [
+        pytest.param(_CUTS, 0, id="run above limits"),
+        pytest.param(_CUTS_NOTHING, None, id="skipped below limits"),
+        pytest.param(_CUTS, None, id="run below limits", marks=pytest.mark.slow),
+        pytest.param(_CUTS_NOTHING, 0, id="skipped above limits", marks=pytest.mark.slow),
+    ],
+)
 def test_no_pipeline_has_a_null(
     dedup: dict[str, Any],
     limit: int | None,

@@ -361,13 +361,14 @@ def test_documents_are_cleaned_at_the_rate_of_what_the_corpus_file_says_they_are
 
 
 def test_limits_are_exceeded_from_the_size_at_which_they_are_reached(sample: CorpusConfig) -> None:
-    found = limits(sample, _inputs(sample), 64, RATES)
+    inputs = _inputs(sample)
+    found = limits(sample, inputs, 64, RATES)
     sizes = [limit.reached_at_text_bytes or float("inf") for limit in found]
     assert sizes == sorted(sizes)
     for limit in found:
         if limit.reached_at_text_bytes is not None:
             for factor, is_exceeded in ((0.9, False), (1.1, True)):
-                text = scaled(_inputs(sample), factor * limit.reached_at_text_bytes)
+                text = scaled(inputs, factor * limit.reached_at_text_bytes)
                 [same] = [one for one in limits(sample, text, 64, RATES) if one.name == limit.name]
                 assert (same.value > same.bound) is is_exceeded, limit.name
 

@@ -120,33 +120,36 @@ def test_smaller_shards_are_more_tasks_in_less_memory(sample: CorpusConfig) -> N
 
 
 def test_a_build_with_small_shards_has_more_of_them_and_publishes_the_same(
-    sample_config: Path, sample_build: Path, snapshot: Callable[[Path], dict[str, bytes]], tmp_path: Path
+    copy_small: Callable[[Path], Path], snapshot: Callable[[Path], dict[str, bytes]], tmp_path: Path
 ) -> None:
-    built = _invoke("build", sample_config, "-o", tmp_path / "out", "--shard-size", "20kB")
+    config = copy_small(tmp_path / "small")
+    expected = config.parent / "out"
+    built = _invoke("build", config, "-o", tmp_path / "out", "--shard-size", "5kB")
     assert built.exit_code == 0, built.output
-    shards, fewer = (len(list(out.glob(".work/clean/*/documents/*"))) for out in (tmp_path / "out", sample_build))
+    shards, fewer = (len(list(out.glob(".work/clean/*/documents/*"))) for out in (tmp_path / "out", expected))
     assert fewer > 0
     assert shards > fewer
-    assert snapshot(tmp_path / "out") == snapshot(sample_build)
-    refused = _invoke("build", sample_config, "-o", tmp_path / "out", "--shard-size", "none")
+    assert snapshot(tmp_path / "out") == snapshot(expected)
+    refused = _invoke("build", config, "-o", tmp_path / "out", "--shard-size", "none")
     assert refused.exit_code == 2
     assert "is not a size" in refused.output
 
 
 def test_a_refused_build_writes_nothing_and_one_that_fits_publishes_the_same(
-    sample_config: Path, sample_build: Path, snapshot: Callable[[Path], dict[str, bytes]], tmp_path: Path
+    copy_small: Callable[[Path], Path], snapshot: Callable[[Path], dict[str, bytes]], tmp_path: Path
 ) -> None:
-    refused = _invoke("build", sample_config, "-o", tmp_path / "out", "--memory", "1MiB")
+    config = copy_small(tmp_path / "small")
+    refused = _invoke("build", config, "-o", tmp_path / "out", "--memory", "1MiB")
     assert isinstance(refused.exception, ConfigError)
     assert not (tmp_path / "out").exists()
     named = re.search(r"give --memory (\d+)MiB", str(refused.exception))
     assert named
-    planned = json.loads(_invoke("plan", sample_config, "--workers", 8, "--memory", f"{named[1]}MiB", "--json").output)
-    built = _invoke("build", sample_config, "-o", tmp_path / "out", "--workers", 8, "--memory", f"{named[1]}MiB")
+    planned = json.loads(_invoke("plan", config, "--workers", 8, "--memory", f"{named[1]}MiB", "--json").output)
+    built = _invoke("build", config, "-o", tmp_path / "out", "--workers", 8, "--memory", f"{named[1]}MiB")
     assert built.exit_code == 0, built.output
     if planned["workers"] < 8:
         assert f"{planned['workers']} worker" in built.output
-    assert snapshot(tmp_path / "out") == snapshot(sample_build)
+    assert snapshot(tmp_path / "out") == snapshot(config.parent / "out")
 
 
 def test_a_snapshot_stays_in_the_memory_that_a_refusal_names(tmp_path: Path) -> None:

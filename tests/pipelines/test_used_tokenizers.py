@@ -224,10 +224,17 @@ def test_a_tokenizer_of_another_build_is_used_as_it_is(documents: Path, tmp_path
     assert (out / "tokenizer" / "tokenizer.json").read_bytes() == own
 
 
+@pytest.fixture(scope="module")
+def with_bpe(documents: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A build with a tokenizer. Read only."""
+    folder = tmp_path_factory.mktemp("with-bpe")
+    (folder / "given").mkdir()
+    return with_tokenizer(documents, folder / "corpus", WRITERS["bpe"](folder / "given", TEXTS))
+
+
 @pytest.mark.parametrize("what", ["tokenizer", "record", "manifest"])
-def test_damage_is_found(what: str, documents: Path, tmp_path: Path) -> None:
-    (tmp_path / "given").mkdir()
-    out = with_tokenizer(documents, tmp_path / "corpus", WRITERS["bpe"](tmp_path / "given", TEXTS))
+def test_damage_is_found(what: str, with_bpe: Path, tmp_path: Path) -> None:
+    out = Path(shutil.copytree(with_bpe, tmp_path / "out"))
     if what == "manifest":
         manifest = json.loads((out / "manifest.json").read_text())
         for stage in manifest["stages"]:
@@ -253,7 +260,7 @@ def used_days(folder: Path, name: str) -> CorpusConfig:
     return load_config(path)
 
 
-@pytest.mark.parametrize("name", ["bpe", "wordpiece"])
+@pytest.mark.parametrize("name", [pytest.param("bpe", marks=pytest.mark.slow), "wordpiece"])
 def test_snapshots_have_tokens_of_the_same_tokenizer(name: str, tmp_path: Path) -> None:
     config, days, out = used_days(tmp_path, name), make_days(1, 12), tmp_path / "out"
     days[1:] = random.Random(3).sample(days[1:], len(days) - 1)

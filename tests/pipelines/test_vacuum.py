@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -60,8 +60,14 @@ def content_of(path: Path) -> bytes:
         return path.read_bytes()
 
 
-def places_of(out: Path, needle: str) -> list[Path]:
-    return [path for path, data in contents(out) if needle.encode() in data]
+def places_of(out: Path, needles: Iterable[str]) -> dict[str, list[Path]]:
+    """The files that have each of the needles; each file is read once."""
+    found: dict[str, list[Path]] = {needle: [] for needle in needles}
+    for path, data in contents(out):
+        for needle, paths in found.items():
+            if needle.encode() in data:
+                paths.append(path)
+    return found
 
 
 def secret_items(seed: int) -> tuple[list[Any], list[int], dict[int, str]]:
@@ -80,7 +86,7 @@ def secret_items(seed: int) -> tuple[list[Any], list[int], dict[int, str]]:
 
 @pytest.mark.parametrize(
     ("seed", "order"),
-    [(1, "time"), (2, "priority"), *(pytest.param(seed, "time", marks=pytest.mark.slow) for seed in range(3, 7))],
+    [(2, "priority"), *(pytest.param(seed, "time", marks=pytest.mark.slow) for seed in (1, *range(3, 7)))],
 )
 def test_no_text_is_left_and_appends_go_on(tmp_path: Path, seed: int, order: str) -> None:
     items, gone, phrases = secret_items(seed)
@@ -93,12 +99,10 @@ def test_no_text_is_left_and_appends_go_on(tmp_path: Path, seed: int, order: str
     append(config, str(out), Engine())
     ids = ids_of(out, gone)
     remove(str(out), Wanted(ids=ids), "letter of 1 May", Engine())
-    assert all(places_of(out, phrase) for phrase in phrases.values())
+    assert all(places_of(out, phrases.values()).values())
     documents, ledger = documents_of(out), ledger_of(out)
     vacuum(str(out), Engine())
-    assert {phrase: places_of(out, phrase) for phrase in phrases.values()} == {
-        phrase: [] for phrase in phrases.values()
-    }
+    assert not any(places_of(out, phrases.values()).values())
     assert numbers(Layout(str(out))) == [2]
     assert documents_of(out).equals(documents) and ledger_of(out) == ledger
     assert failed(out) == []
@@ -146,7 +150,7 @@ def test_tokens_keep_their_index(removed: tuple[Path, CorpusConfig, dict[str, st
     assert tokens_of(str(out), [*kept, *phrases.values()]) == tokens
     after = {one.row["id"]: one.row["text"] for one in trace_documents(str(out), spans)}
     assert after == {name: "" if name in phrases.values() else text for name, text in before.items()}
-    assert {phrase for phrase in phrases if places_of(out, phrase)} == set()
+    assert not any(places_of(out, phrases).values())
 
 
 def test_a_dry_run_changes_nothing(removed: tuple[Path, CorpusConfig, dict[str, str]]) -> None:
@@ -174,7 +178,7 @@ def test_as_many_snapshots_are_kept_as_asked(tmp_path: Path) -> None:
     assert failed(out) == []
     assert documents_of(out, 3).equals(tables[3])
     assert documents_of(out, 2)["id"].equals(tables[2]["id"])
-    assert not any(places_of(out, phrases[number]) for number in gone[:3])
+    assert not any(places_of(out, [phrases[number] for number in gone[:3]]).values())
     with pytest.raises(InputError, match=r"snapshot 1 of .+ was deleted by `finpile vacuum`; it has 2, 3"):
         load_snapshot(Layout(str(out)), 1)
     with pytest.raises(InputError, match=r"snapshot 1 of .+ was deleted by `finpile vacuum`; it has 2, 3"):
@@ -184,7 +188,7 @@ def test_as_many_snapshots_are_kept_as_asked(tmp_path: Path) -> None:
     assert [row["stage"] for row in ledger_of(out) if row["stage"] == TAKEDOWN] == [TAKEDOWN] * len(gone[:3])
 
 
-@pytest.mark.parametrize("num_kills", [4, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("num_kills", [2, pytest.param(40, marks=pytest.mark.slow)])
 def test_a_vacuum_that_is_killed_and_run_again_gives_the_same(
     tmp_path: Path,
     removed: tuple[Path, CorpusConfig, dict[str, str]],
@@ -201,5 +205,5 @@ def test_a_vacuum_that_is_killed_and_run_again_gives_the_same(
         assert run(out, 0) > 0
         assert_same(files_below(out), files_below(undisturbed))
         assert failed(out) == []
-        assert not any(places_of(out, phrase) for phrase in phrases)
+        assert not any(places_of(out, phrases).values())
         shutil.rmtree(out)
