@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from datetime import date
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -33,10 +34,15 @@ def contract(name: str) -> Any:
     return json.loads((ROOT / "schemas" / f"{name}.json").read_text())
 
 
-def valid(value: Any, name: str) -> bool:
+@cache
+def validator(name: str) -> Any:
     schema = contract(name)
     jsonschema.Draft202012Validator.check_schema(schema)
-    return bool(jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker()).is_valid(value))
+    return jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker())
+
+
+def valid(value: Any, name: str) -> bool:
+    return bool(validator(name).is_valid(value))
 
 
 def plain(value: Any) -> Any:

@@ -36,8 +36,17 @@ def test_the_tables_name_each_stage_and_the_rates(sample_config: Path) -> None:
         assert word in shown
 
 
-def test_the_cost_is_that_of_all_workers_for_the_whole_time(sample_config: Path) -> None:
-    options = (sample_config, "--workers", 64, "--scale", "1TB")
+@pytest.fixture
+def small_config(tmp_path: Path) -> Path:
+    """The corpus file of one document."""
+    (tmp_path / "a.txt").write_text("Oil rose.")
+    path = tmp_path / "corpus.yaml"
+    path.write_text("name: x\nsources: [{name: A, dataset: B, format: text, paths: a.txt}]\n")
+    return path
+
+
+def test_the_cost_is_that_of_all_workers_for_the_whole_time(small_config: Path) -> None:
+    options = (small_config, "--workers", 64, "--scale", "1TB")
     total = json.loads(_run(*options, "--core-price", 0.05, "--json"))["total"]
     assert total["core_hours"] == pytest.approx(64 * total["seconds"] / 3600)
     assert total["cost"] == pytest.approx(0.05 * total["core_hours"])
@@ -51,7 +60,8 @@ def test_the_cost_is_that_of_all_workers_for_the_whole_time(sample_config: Path)
 def test_a_measured_machine_changes_times_and_nothing_else(
     sample_config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(measurement, "_DOCUMENTS", 200)
+    for name, value in (("_DOCUMENTS", 40), ("_FIRST", 10), ("WORKERS", 1)):
+        monkeypatch.setattr(measurement, name, value)
     table, here = (json.loads(_run(sample_config, *more, "--json")) for more in ((), ("--measure",)))
     factors = here["measured"]
     assert table["measured"] is None
@@ -84,10 +94,10 @@ def test_missing_inputs_are_the_error_of_a_build(tmp_path: Path) -> None:
         assert "matches no file" in done.stderr
 
 
-def test_it_starts_without_beam(sample_config: Path) -> None:
+def test_it_starts_without_beam(small_config: Path) -> None:
     program = (
         "import sys; from click.testing import CliRunner; from finpile_cli.main import finpile; "
-        f"done = CliRunner().invoke(finpile, ['plan', {str(sample_config)!r}]); "
+        f"done = CliRunner().invoke(finpile, ['plan', {str(small_config)!r}]); "
         "assert done.exit_code == 0, done.output; "
         "assert 'apache_beam' not in sys.modules"
     )

@@ -19,7 +19,7 @@ from finpile.output import stage_record
 from finpile.output.layout import Layout
 from finpile.output.work_folder import SEAL_BYTES, Seal, WorkFile, WorkFolder
 
-NUM_FLIPS = 300
+NUM_FLIPS = 100
 
 
 @pytest.fixture(params=["local", "memory"])
