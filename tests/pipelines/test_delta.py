@@ -25,6 +25,7 @@ from finpile_cli.main import finpile
 from finpile_pipelines.build import build
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.snapshots.append import append
+from finpile_pipelines.snapshots.remove import remove
 from finpile_pipelines.snapshots.vacuum import vacuum
 
 from finpile import delta
@@ -32,6 +33,7 @@ from finpile.config import load_config
 from finpile.errors import IntegrityError
 from finpile.output.layout import Layout
 from finpile.output.snapshots import load_snapshot, numbers
+from finpile.output.takedowns import Wanted
 from tests.support.delta_corpus import TABLES, expected, plain, steps, write, write_corpus
 from tests.support.delta_readers import READERS
 from tests.support.forks import Forks
@@ -41,10 +43,14 @@ from tests.support.trees import files_below
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A corpus with versions 0 to 3 in `out`, and a copy of it after each step. Read only."""
-    folder = tmp_path_factory.mktemp("delta")
+    """A corpus with versions 0 to 3 in `out`, a copy of it after each step, and the `moments` after each. Read only."""
+    folder, moments = tmp_path_factory.mktemp("delta"), []
     for number, _ in enumerate(steps(folder, str(folder / "out"))):
+        time.sleep(0.01)
+        moments.append(datetime.now(UTC).isoformat())
+        time.sleep(0.01)
         shutil.copytree(folder / "out", folder / f"after-{number}")
+    (folder / "moments").write_text("\n".join(moments))
     return folder
 
 
@@ -82,13 +88,9 @@ def test_a_table_costs_no_disk_but_for_files_with_other_counts(made: Path) -> No
     assert len(files) > 20
 
 
-def test_a_moment_gives_the_version_that_was_current(tmp_path: Path) -> None:
-    out, moments = tmp_path / "out", []
-    for _ in steps(tmp_path / "files", str(out)):
-        time.sleep(0.01)
-        moments.append(datetime.now(UTC))
-        time.sleep(0.01)
-    table = str(out / "delta" / "documents")
+def test_a_moment_gives_the_version_that_was_current(copied: Path, made: Path) -> None:
+    moments = [datetime.fromisoformat(line) for line in (made / "moments").read_text().split()]
+    table = str(copied / "delta" / "documents")
 
     def rows(moment: datetime) -> int:
         return int(pl.scan_delta(table, version=moment).select(pl.len()).collect().item())
@@ -97,9 +99,9 @@ def test_a_moment_gives_the_version_that_was_current(tmp_path: Path) -> None:
         found = DeltaTable(table)
         found.load_as_version(moment)
         assert found.version() == number
-        assert rows(moment) == documents_of(out, number).num_rows
-    vacuum(str(out), Engine(), keep=2)
-    assert rows(moments[2]) == documents_of(out, 2).num_rows
+        assert rows(moment) == documents_of(copied, number).num_rows
+    vacuum(str(copied), Engine(), keep=2)
+    assert rows(moments[2]) == documents_of(copied, 2).num_rows
 
 
 def test_statistics_skip_files(made: Path) -> None:
@@ -129,9 +131,9 @@ def test_statistics_skip_files(made: Path) -> None:
 
 def test_checkpoints_are_what_commits_give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: Path) -> None:
     monkeypatch.setattr(delta, "CHECKPOINT_EVERY", 2)
-    out = tmp_path / "out"
-    for _ in steps(tmp_path / "files", str(out)):
-        pass
+    config, out = at(made, 1, tmp_path / "files")
+    append(load_config(config), str(out), Engine())
+    remove(str(out), Wanted(ids=frozenset(taken_down(made))), "they asked", Engine())
     for table in TABLES:
         log = out / "delta" / table / "_delta_log"
         assert json.loads((log / "_last_checkpoint").read_text())["version"] == 2
@@ -181,10 +183,11 @@ def test_a_table_goes_on_after_a_vacuum(made: Path, tmp_path: Path) -> None:
 
 def test_tables_do_not_depend_on_workers_nor_on_when_they_are_written(made: Path, tmp_path: Path) -> None:
     config, out = write_corpus(tmp_path / "files"), tmp_path / "out"
-    build(load_config(config), str(out), Engine(num_workers=2), until="split", tables=False)
+    engine = Engine(num_workers=2, threads=True)
+    build(load_config(config), str(out), engine, until="split", tables=False)
     assert not (out / "delta").exists()
     write(tmp_path / "files", "2", range(6, 12))
-    append(load_config(config), str(out), Engine(num_workers=2))
+    append(load_config(config), str(out), engine)
     assert not (out / "delta").exists()
     done = CliRunner().invoke(finpile, ["delta", str(out)], catch_exceptions=False)
     assert "versions 0 to 1" in done.output
@@ -318,6 +321,11 @@ def test_a_version_of_another_program_is_an_error_and_not_overwritten(made: Path
     assert expected(out, 1) == expected(made / "out", 1)
 
 
+def taken_down(made: Path) -> list[str]:
+    """The ids of the documents that the last step removed."""
+    return sorted({*documents_of(made / "after-2")["id"].to_pylist()} - {*documents_of(made / "out")["id"].to_pylist()})
+
+
 _COMMANDS = {
     "append": "append(load_config(words[0]), out, Engine())",
     "remove": "remove(out, Wanted(ids=frozenset(words)), 'they asked', Engine())",
@@ -325,13 +333,19 @@ _COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("num_kills", [2, pytest.param(20, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(("command", "step"), [("append", 0), ("append", 1), ("remove", 2), ("vacuum", 3)])
+@pytest.mark.parametrize(
+    ("command", "step", "num_kills"),
+    [("append", 1, 2), ("remove", 2, 1), ("vacuum", 3, 1)]
+    + [
+        pytest.param(command, step, 20, marks=pytest.mark.slow)
+        for command, step in (("append", 0), ("append", 1), ("remove", 2), ("vacuum", 3))
+    ],
+)
 def test_the_current_version_is_whole_after_a_kill(
     made: Path, tmp_path: Path, forks: Forks, command: str, step: int, num_kills: int
 ) -> None:
     """Killed while the files of the snapshot are published, which are the last operations; then run again."""
-    gone = sorted({*documents_of(made / "after-2")["id"].to_pylist()} - {*documents_of(made / "out")["id"].to_pylist()})
+    gone = taken_down(made)
     run = forks.runs(_COMMANDS[command])
     config, undisturbed = at(made, step, tmp_path / "undisturbed")
     words = [config] if command == "append" else gone if command == "remove" else []

@@ -63,7 +63,7 @@ def check(out: Path, snapshot: int | None = None) -> None:
         assert (fact["start"], fact["end"]) == expected, fact
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
 def test_appended_and_removed_facts_are_those_of_one_build(tmp_path: Path, seed: int) -> None:
     filings = dict(enumerate(make_filings(seed, 24)))
     later, gone = range(16, 24), range(4, 20, 5)
@@ -112,7 +112,7 @@ def test_facts_do_not_depend_on_workers_and_sizes(tmp_path: Path) -> None:
     found = []
     for name, engine, sizes in (
         ("one", Engine(num_workers=1), Sizes(part_bytes=4096)),
-        ("two", Engine(num_workers=2), Sizes(part_bytes=4096, shards_in_memory=0)),
+        ("two", Engine(num_workers=2, threads=True), Sizes(part_bytes=4096, shards_in_memory=0)),
     ):
         build(corpus(tmp_path / "files"), str(tmp_path / name), engine, sizes=sizes, until="split")
         check(tmp_path / name)

@@ -24,7 +24,7 @@ TOKENS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("undated", [False, True], ids=["dated", "undated"])
-@pytest.mark.parametrize("num_kills", [3, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("num_kills", [2, pytest.param(20, marks=pytest.mark.slow)])
 def test_an_as_of_that_is_killed_and_run_again_gives_the_same(
     tmp_path: Path,
     forks: Forks,

@@ -180,7 +180,7 @@ def test_stream_is_that_of_the_reference(corpus: Path, name: str) -> None:
         assert abs(entry["effective_tokens"] - Fraction(entry["weight"]) * entry["tokens"]) * 2 <= longest
 
 
-@pytest.mark.parametrize("name", ["fractions", "copies", "shares"])
+@pytest.mark.parametrize("name", ["fractions", "copies", pytest.param("shares", marks=pytest.mark.slow)])
 def test_shards_do_not_depend_on_partitions_files_and_workers(
     corpus: Path, name: str, monkeypatch: pytest.MonkeyPatch, snapshot: Callable[[Path], dict[str, bytes]]
 ) -> None:

@@ -87,7 +87,7 @@ def test_paths_of_sockets_are_short_in_any_temporary_folder(tmp_path: Path) -> N
     assert not folder.exists()
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.slow), 2])
 @pytest.mark.parametrize("is_empty", [False, True], ids=["finished", "failed"])
 def test_a_build_leaves_nothing(
     workers: int, is_empty: bool, write_corpus: Callable[..., Path], temporary: Path, tmp_path: Path

@@ -113,7 +113,13 @@ def all_steps(batches: beam.PCollection, scope: Any, partitions: int) -> Outputs
     return Outputs(batches, (exact, near_duplicates, cut) | beam.Flatten())
 
 
-@pytest.mark.parametrize(("scope", "batch_rows", "partitions"), [("corpus", 7, 5), ("dataset", 100, 1)])
+@pytest.mark.parametrize(
+    ("scope", "batch_rows", "partitions"),
+    [
+        ("dataset", 7, 3),
+        *(pytest.param(*some, marks=pytest.mark.slow) for some in (("corpus", 7, 5), ("dataset", 100, 1))),
+    ],
+)
 def test_transforms_remove_the_documents_that_deduplicate_removes(
     scope: Any, batch_rows: int, partitions: int, tmp_path: Path
 ) -> None:
