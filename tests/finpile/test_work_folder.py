@@ -19,8 +19,6 @@ from finpile.output import stage_record
 from finpile.output.layout import Layout
 from finpile.output.work_folder import SEAL_BYTES, Seal, WorkFile, WorkFolder
 
-NUM_FLIPS = 100
-
 
 @pytest.fixture(params=["local", "memory"])
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[WorkFolder]:
@@ -122,8 +120,9 @@ def test_a_work_file_is_refused_as_a_plain_one(folder: WorkFolder) -> None:
         storage.read_json(folder.file("d.json").url)
 
 
+@pytest.mark.parametrize("num_flips", [100, pytest.param(300, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["a.arrow", "b.arrow", "c.parquet", "d.json", "e", "f.parquet"])
-def test_a_file_with_a_flipped_bit_is_refused_by_every_reader(name: str, tmp_path: Path) -> None:
+def test_a_file_with_a_flipped_bit_is_refused_by_every_reader(name: str, num_flips: int, tmp_path: Path) -> None:
     folder = Layout(str(tmp_path)).work("near")
     readers, file = write_one_of_each(folder)[name], folder.file(name)
     for other in folder.names():
@@ -133,7 +132,7 @@ def test_a_file_with_a_flipped_bit_is_refused_by_every_reader(name: str, tmp_pat
     (seal,) = folder.seals([name])
     draw = random.Random(name)
     size = len(whole)
-    places = {draw.randrange(size) for _ in range(NUM_FLIPS)} | {0, *range(size - SEAL_BYTES, size)}
+    places = {draw.randrange(size) for _ in range(num_flips)} | {0, *range(size - SEAL_BYTES, size)}
     for place in sorted(places):
         damaged = bytearray(whole)
         damaged[place] ^= 1 << draw.randrange(8)
