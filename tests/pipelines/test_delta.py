@@ -181,9 +181,12 @@ def test_a_table_goes_on_after_a_vacuum(made: Path, tmp_path: Path) -> None:
             assert rows == expected(made / "out", number)["documents"], (name, number)
 
 
-def test_tables_do_not_depend_on_workers_nor_on_when_they_are_written(made: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("threads", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_tables_do_not_depend_on_workers_nor_on_when_they_are_written(
+    made: Path, tmp_path: Path, threads: bool
+) -> None:
     config, out = write_corpus(tmp_path / "files"), tmp_path / "out"
-    engine = Engine(num_workers=2, threads=True)
+    engine = Engine(num_workers=2, threads=threads)
     build(load_config(config), str(out), engine, until="split", tables=False)
     assert not (out / "delta").exists()
     write(tmp_path / "files", "2", range(6, 12))

@@ -107,12 +107,13 @@ def test_facts_as_of_a_day_are_those_of_the_build_of_that_day(tmp_path: Path, da
     assert facts_of(tmp_path / "past").equals(facts_of(tmp_path / "expected"))
 
 
-def test_facts_do_not_depend_on_workers_and_sizes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("threads", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_facts_do_not_depend_on_workers_and_sizes(tmp_path: Path, threads: bool) -> None:
     write_filings(tmp_path / "files", dict(enumerate(make_filings(7, 24))))
     found = []
     for name, engine, sizes in (
         ("one", Engine(num_workers=1), Sizes(part_bytes=4096)),
-        ("two", Engine(num_workers=2, threads=True), Sizes(part_bytes=4096, shards_in_memory=0)),
+        ("two", Engine(num_workers=2, threads=threads), Sizes(part_bytes=4096, shards_in_memory=0)),
     ):
         build(corpus(tmp_path / "files"), str(tmp_path / name), engine, sizes=sizes, until="split")
         check(tmp_path / name)

@@ -191,12 +191,13 @@ def test_a_corpus_whose_undated_documents_were_decided_again_has_a_past(tmp_path
     assert failed(tmp_path / "from late") == []
 
 
-def test_engines_and_interruptions_do_not_matter(tmp_path: Path) -> None:
+@pytest.mark.parametrize("threads", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_engines_and_interruptions_do_not_matter(tmp_path: Path, threads: bool) -> None:
     corpus = RandomPast.of(10)
     build(load_config(corpus.write(tmp_path)), str(tmp_path / "out"), Engine(), sizes=Sizes(shard_bytes=1500))
     cut = Cut(date(2020, 6, 30), undated=True)
     as_of(str(tmp_path / "out"), cut, str(tmp_path / "one"), Engine())
-    engine = Engine(num_workers=2, threads=True, transport="shuffle")
+    engine = Engine(num_workers=2, threads=threads, transport="shuffle")
     as_of(str(tmp_path / "out"), cut, str(tmp_path / "other"), engine)
     assert differences(tmp_path / "other", tmp_path / "one") == []
     stages = json.loads((tmp_path / "one" / "manifest.json").read_text())["stages"]
