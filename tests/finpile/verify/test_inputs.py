@@ -15,7 +15,7 @@ from finpile.config import load_config
 from finpile.output import stage_record
 from finpile.output.layout import INPUTS_PART
 from finpile.sources import ACCOUNT_SCHEMA, list_inputs
-from finpile.verify import inputs, verify
+from finpile.verify import verify
 
 Row = dict[str, Any]
 BYTES = "bytes read = records + ledger + members + structure, for every input file"
@@ -23,8 +23,7 @@ SUMS = "the accounts of inputs are those of the documents and the ledger"
 
 
 def broken(out: Path) -> dict[str, str]:
-    """Of files and inputs."""
-    return {check.name: check.detail for check in verify(str(out), groups=[inputs.checks]) if not check.ok}
+    return {check.name: check.detail for check in verify(str(out)) if not check.ok}
 
 
 def edit_accounts(out: Path, change: Callable[[list[Row]], list[Row] | None]) -> None:
@@ -62,7 +61,7 @@ def test_each_input_file_has_an_account_with_its_size(sample_build: Path, sample
 
 
 def test_accounts_of_a_finished_build_hold(sample_build: Path) -> None:
-    found = {check.name: check for check in verify(str(sample_build), groups=[inputs.checks])}
+    found = {check.name: check for check in verify(str(sample_build))}
     assert found[BYTES].ok and found[SUMS].ok
     num_rows = storage.read_parquet(str(sample_build / INPUTS_PART)).num_rows
     assert found[BYTES].detail.endswith(f" bytes of {num_rows:,} inputs")
