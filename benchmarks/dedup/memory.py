@@ -1,44 +1,30 @@
-"""Compares checkouts by `finpile dedup`: CPU time and peak memory, in turns.
+"""Compares checkouts by `finpile dedup`: time and peak memory, in turns.
 
     python -m benchmarks.dedup.memory DATA CHECKOUT [CHECKOUT ...] [--documents FILE ...] [--rounds 3] [--workers 2]
         [--results FOLDER]
 
 All checkouts run in the environment of this one, with their own modules first on the path. The documents are the mix of
 `benchmarks.common.mix`, in two files of JSON Lines, or those given; DATA has the archives of the mix. Start and imports
-count. The kernels and modules of each checkout are compiled by a run that is not measured. CPU seconds are those of the
-command and of all processes that it waited for. Memory is looked at every 40 ms: the sums over all processes of
-resident memory and of proportional set sizes. The latter is lower while other programs use the same libraries.
+count. The kernels and modules of each checkout are compiled by a run that is not measured. Memory is the highest sum
+over all processes of proportional set sizes, which is lower while other programs use the same libraries.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
 from benchmarks.common.checkouts import FINPILE, environment_of
-from benchmarks.common.measure import children_cpu_seconds, tree_memory_bytes
+from benchmarks.common.measure import PeerFailedError, TreeCost, run_tree
 from benchmarks.common.mix import read_mix, write_jsonl
 from benchmarks.common.report import RESULTS, Report, say, table
 
 _SETTINGS = {"exact alone": ("--near", "none"), "near fast": ()}
-_LOOK_SECONDS = 0.04
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Cost:
-    """One run."""
-
-    cpu_seconds: float
-    resident_mib: float
-    proportional_mib: float
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -50,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args(arguments)
-    costs: dict[tuple[str, str], list[Cost]] = {}
+    costs: dict[tuple[str, str], list[TreeCost]] = {}
     with tempfile.TemporaryDirectory(prefix="memory-") as folder:
         documents = options.documents or [Path(folder, "mix", f"{number}.jsonl") for number in range(2)]
         if not options.documents:
@@ -68,24 +54,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     _report(options, costs, "The files given" if options.documents else "The mix of 20,359 documents", size_bytes)
 
 
-def _run(checkout: Path, arguments: Sequence[object], log: Path) -> Cost:
+def _run(checkout: Path, arguments: Sequence[object], log: Path) -> TreeCost:
     """Raises: SystemExit if the run fails."""
-    before, resident, proportional = children_cpu_seconds(), 0, 0
-    with log.open("w") as output:
-        command = [sys.executable, "-c", FINPILE, *map(str, arguments)]
-        process = subprocess.Popen(command, stdout=output, stderr=output, env=environment_of(checkout), cwd=checkout)
-        while process.poll() is None:
-            found = tree_memory_bytes(process.pid)
-            resident, proportional = max(resident, found[0]), max(proportional, found[1])
-            time.sleep(_LOOK_SECONDS)
-    if process.returncode:
-        raise SystemExit(log.read_text())
-    cpu = children_cpu_seconds() - before
-    return Cost(cpu_seconds=cpu, resident_mib=resident / 2**20, proportional_mib=proportional / 2**20)
+    command = [sys.executable, "-P", "-c", FINPILE, *map(str, arguments)]
+    try:
+        return run_tree(command, log, env=environment_of(checkout))
+    except PeerFailedError as error:
+        raise SystemExit(log.read_text()) from error
 
 
-def _report(options: argparse.Namespace, costs: dict[tuple[str, str], list[Cost]], name: str, size_bytes: int) -> None:
-    report = Report(options.results, "dedup_memory", "CPU time and memory of `finpile dedup`", ("pyarrow", "numba"))
+def _report(
+    options: argparse.Namespace, costs: dict[tuple[str, str], list[TreeCost]], name: str, size_bytes: int
+) -> None:
+    report = Report(options.results, "dedup_memory", "Time and memory of `finpile dedup`", ("pyarrow", "numba"))
     report.add(
         f"{name}, {size_bytes / 1e6:,.1f} MB of files, {options.workers} workers, {options.rounds} rounds in turn; "
         f"medians, and all rounds. Load average at the end: {os.getloadavg()[0]:.1f}."
@@ -94,13 +75,13 @@ def _report(options: argparse.Namespace, costs: dict[tuple[str, str], list[Cost]
     for (setting, checkout), some in costs.items():
         row = [setting, checkout]
         for values, digits in (
+            ([cost.wall_seconds for cost in some], 1),
             ([cost.cpu_seconds for cost in some], 1),
-            ([cost.resident_mib for cost in some], 0),
-            ([cost.proportional_mib for cost in some], 0),
+            ([cost.peak_mib for cost in some], 0),
         ):
             row += [f"{median(values):.{digits}f}", " ".join(f"{value:.{digits}f}" for value in values)]
         rows.append(row)
-    heads = ("setting", "checkout", "CPU s", "rounds", "resident MiB", "rounds", "proportional MiB", "rounds")
+    heads = ("setting", "checkout", "wall s", "rounds", "CPU s", "rounds", "MiB", "rounds")
     report.add(table(heads, rows))
 
 

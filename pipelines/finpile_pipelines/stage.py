@@ -18,7 +18,7 @@ from finpile.storage.sizes import PART_BYTES
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import FinishedFolder, ShardRef, finished_folders, shard_refs
 
-#: Up to this number of processes, threads are as fast: kernels, Arrow and compression release Python's lock.
+#: Workers of a stage that releases Python's lock that are threads: they are as fast as processes.
 _THREADS_DO = 2
 #: Corpora below this size run in this process: to start workers would take longer than they save.
 SMALL_BYTES = 4 << 20
@@ -48,7 +48,7 @@ class Sizes:
     """Text bytes of a shard; None: by the bytes of the inputs (`finpile.storage.sizes.shard_bytes_of`)."""
     part_bytes: int = PART_BYTES
     worker_bytes: int = 0
-    """Text bytes worth one more local process in stages that do little work per byte; 0: always all processes."""
+    """Bytes that keep a local process busy long enough to be worth its start; 0: always all processes."""
     small_bytes: int = _from_environment(SMALL_VARIABLE, SMALL_BYTES)
     """Text bytes of a corpus, or bytes of its inputs, below which the local runner uses this process alone."""
     pairs_in_memory: int = _from_environment(PAIRS_VARIABLE, PAIRS_IN_MEMORY)
@@ -227,7 +227,7 @@ def sized_engine(context: Context, work: Work | None, releases_lock: bool = Fals
         return engine
     busy = engine.num_workers if work.num_tasks is None else min(engine.num_workers, work.num_tasks)
     worth = min(busy, work.size_bytes // sizes.worker_bytes)
-    if worth > _THREADS_DO:
+    if worth > 1:
         return replace(engine, num_workers=worth)
     return replace(engine, num_workers=max(1, busy), threads=True)
 

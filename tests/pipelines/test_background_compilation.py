@@ -185,10 +185,21 @@ assert imported
 def test_small_corpora_are_processed_by_this_process_alone(
     corpus_bytes: int, num_workers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("FINPILE_SMALL_BYTES", raising=False)
+    assert sized_engine(_context(Sizes()), Work(size_bytes=corpus_bytes)).num_workers == num_workers
+
+
+@pytest.mark.parametrize(("work_bytes", "expected"), [(199, (True, 3)), (200, (False, 2)), (900, (False, 3))])
+def test_workers_are_processes_where_each_has_enough_to_do(work_bytes: int, expected: tuple[bool, int]) -> None:
+    engine = sized_engine(_context(Sizes(worker_bytes=100, small_bytes=0)), Work(size_bytes=work_bytes))
+    assert (engine.threads, engine.num_workers) == expected
+
+
+def _context(sizes: Sizes) -> Context:
     from finpile_pipelines.runner.engine import Engine
 
-    monkeypatch.delenv("FINPILE_SMALL_BYTES", raising=False)
     context: Any = Context.__new__(Context)
-    for name, value in (("engine", Engine(num_workers=3)), ("sizes", Sizes()), ("records", {})):
+    for name, value in (("engine", Engine(num_workers=3)), ("sizes", sizes), ("records", {})):
         object.__setattr__(context, name, value)
-    assert sized_engine(context, Work(size_bytes=corpus_bytes)).num_workers == num_workers
+    found: Context = context
+    return found
