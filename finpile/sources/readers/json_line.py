@@ -6,10 +6,17 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import orjson
+
 from finpile.sources.bytes.decoding import UTF8, decode
 
 #: NaN and Infinity are not JSON, yet common; they are read as null, which can be written again.
 _DECODER = json.JSONDecoder(parse_constant=lambda _: None)
+
+#: Types of values that both parsers read alike.
+_SCALARS = frozenset((str, int, bool, type(None)))
+#: Integers of 64 bits are smaller; orjson reads others as numbers with a fraction.
+_INTEGERS_END = 2.0**63
 
 #: Nested objects and lists. Python's own limit depends on the caller's depth, so documents would depend on it too.
 MAX_DEPTH = 100
@@ -21,6 +28,14 @@ def parse_line(line: bytes, encodings: Sequence[str] = UTF8) -> Any:
     Raises: Undecodable for bytes that none of the encodings fits; ValueError for text that is not JSON or is nested
         more than `MAX_DEPTH` deep.
     """
+    if encodings == UTF8:
+        try:
+            value = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            pass  # Python's parser reads more, and says what is wrong
+        else:
+            if _is_exact(value):
+                return value
     text, _ = decode(line, encodings)
     try:
         value = _DECODER.decode(text)
@@ -30,6 +45,20 @@ def parse_line(line: bytes, encodings: Sequence[str] = UTF8) -> Any:
     if is_deep:
         raise ValueError(f"nested more than {MAX_DEPTH} deep")
     return value
+
+
+def _is_exact(value: Any) -> bool:
+    """Whether Python's parser surely reads the same: an object of scalars and of flat objects and lists of these."""
+    if type(value) is not dict:
+        return False
+    for entry in value.values():
+        kind = type(entry)
+        if kind is float:
+            if not -_INTEGERS_END < entry < _INTEGERS_END:
+                return False
+        elif kind not in _SCALARS and not _SCALARS.issuperset(map(type, entry.values() if kind is dict else entry)):
+            return False
+    return True
 
 
 def _is_deep(value: Any) -> bool:

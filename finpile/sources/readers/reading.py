@@ -23,7 +23,7 @@ from finpile.sources.archives import archive as archives
 from finpile.sources.archives.archive import Gap, Member, archive_kind, walk
 from finpile.sources.bytes.compression import codec_of, decompressed, split_codecs
 from finpile.sources.bytes.streams import BLOCK_BYTES, RECALLED_BYTES, Block, BrokenStream, ByteStream
-from finpile.sources.readers.accounting import STRUCTURE, Account, Books, Claim, Content, Lost, Record, Structure
+from finpile.sources.readers.accounting import STRUCTURE, Account, Books, Claim, Content, Record, Structure
 from finpile.sources.readers.base import removal, structure_of
 from finpile.sources.readers.finding import InputFile, locate
 from finpile.sources.readers.license_files import License, LicenseFiles, find_license_files
@@ -309,7 +309,10 @@ class _Records:
             start = self._stream.tell()
             try:
                 for claim in form.read(self._stream, self._books.locator, self._source):
-                    yield from self._settled(claim)
+                    if self._books.gap(claim.start, claim.end):
+                        yield self._lost(claim.start, "unclaimed_bytes", "between two records")
+                    if (item := self._settled(claim)) is not None:
+                        yield item
                 yield from self.rest()
                 return
             except BrokenStream as broken:
@@ -338,17 +341,17 @@ class _Records:
         self._books.take(self._position(), row)
         return row
 
-    def _settled(self, claim: Claim) -> Iterator[Item]:
-        if self._books.gap(claim.start, claim.end):
-            yield self._lost(claim.start, "unclaimed_bytes", "between two records")
+    def _settled(self, claim: Claim) -> Item | None:
+        """Counts the bytes of a claim; returns the document or row that they become."""
         if isinstance(claim, Structure):
             self._books.take(claim.end, claim.kind)
-        elif isinstance(claim, Content):
+            return None
+        if isinstance(claim, Content):
             self._books.take(claim.end, None)
-        else:
-            item = claim.row if isinstance(claim, Lost) else self._parsed(claim)
-            self._books.take(claim.end, item)
-            yield item
+            return None
+        item = self._parsed(claim) if isinstance(claim, Record) else claim.row
+        self._books.take(claim.end, item)
+        return item
 
     def _parsed(self, record: Record) -> Item:
         source = self._source

@@ -13,7 +13,7 @@ from finpile import timestamps
 from finpile.config import SourceConfig
 from finpile.config.text_template import is_template, parse_template
 from finpile.documents.blank import is_blank
-from finpile.documents.document import RawDocument, is_storable
+from finpile.documents.document import UNREADABLE_TIMESTAMP, RawDocument, is_storable
 from finpile.documents.fields import Path, paths
 from finpile.documents.ledger import Removal
 from finpile.sources.bytes.decoding import UTF8, Undecodable, decode, has_surrogates, spell_surrogates
@@ -94,31 +94,40 @@ def to_document(
             return removal(source, locator, "undecodable", str(error), raw)
     if fault := _fault(text, keys["text"]):
         return removal(source, locator, *fault, raw or _bytes_of(text))
-    moment = values.get("timestamp")
-    written = _written(moment)
-    reading = _reading(moment, written)
+    moment = values.pop("timestamp", None)
     for target, path in found.items():
-        if target in ("text", "timestamp") or isinstance(values[target], _SIMPLE):
+        if target not in values or isinstance(values[target], _SIMPLE):
             _remove(path)
     for path in parts:
         _remove(path)
-    meta = _flat(_plain_fields(record))
-    if reading.moment is None and written is None and moment is not None:
-        meta["unreadable_timestamp"] = _plain(moment)
-    if reading.precision != "second":
-        meta["timestamp_precision"] = reading.precision
-    return RawDocument(
+    strings = {target: _string(value) for target, value in values.items()}
+    document = RawDocument(
         locator=locator,
         text=text,
-        timestamp=reading.moment,
-        timestamp_origin="none" if reading.moment is None else "field",
-        raw_timestamp=written,
         fields_found=(*found, *map(in_template, seen)),
-        url=_string(values.get("url")),
-        title=_string(values.get("title")),
-        license=_string(values.get("license")),
-        meta=meta,
+        url=strings.get("url"),
+        title=strings.get("title"),
+        license=strings.get("license"),
+        meta=_flat(_plain_fields(record)),
     )
+    if moment is not None:
+        _date(document, moment)
+    return document
+
+
+def _date(document: RawDocument, value: Any) -> None:
+    """Sets the document's date to the value of its date field."""
+    written = document.raw_timestamp = _written(value)
+    reading = _reading(value, written)
+    document.timestamp = reading.moment
+    meta = dict(document.meta)
+    if reading.moment is not None:
+        document.timestamp_origin = "field"
+    elif written is None:
+        meta[UNREADABLE_TIMESTAMP] = _plain(value)
+    if reading.precision != "second":
+        meta["timestamp_precision"] = reading.precision
+    document.meta = meta
 
 
 def _flat(record: dict[str, Any]) -> dict[str, Any]:
