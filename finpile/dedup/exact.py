@@ -100,7 +100,7 @@ def _equal_texts(name: str, reason: str, fold: Fold, order: Order, *, is_cut: bo
         replies=REMOVAL_SCHEMA,
         key="digest",
         shards_of_unit=_SHARDS_OF_UNIT,
-        is_row_wise=True,
+        is_row_wise=not stored,
     )
     index = Index(keys=partial(_keys, digests), reads=reads, bytes_of_key=_DOCUMENT_BYTES, reach="equal")
     return Pass(name=name, steps=(exchange,), after_cuts=is_cut, index=index, share=0.1 if is_cut else 1.0)
