@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ from finpile_pipelines.progress import report_part, report_progress
 from finpile_pipelines.shard_refs import RemovalFolder, Rows, ShardRef, read_clean_rows
 
 _I32 = npt.NDArray[np.int32]
+#: Of the documents of a piece: calls for each of a shard's own batches would add up.
+_PIECE_BYTES = 2 << 20
 #: Columns of the documents of a part that are not in a clean shard.
 _COMPUTED = {"shard": pa.int32(), "row": pa.int32(), "priority": pa.int32(), NUMBER: pa.int64(), IS_REMOVED: pa.bool_()}
 
@@ -49,9 +52,11 @@ class ShardDocuments:
         """The same in pieces, each reported as progress when it is done: with thousands of hashes it takes seconds."""
         tables = list(self._read(ref, reads, reports))
         num_rows, done = sum(table.num_rows for table in tables), 0
-        for table in tables:
-            yield Part(documents=table, number=ref.index, scope=self.scopes[ref.entry], **known)
-            done += table.num_rows
+        ends = np.cumsum([table.nbytes for table in tables]) // _PIECE_BYTES
+        for _, some in groupby(zip(ends, tables, strict=True), lambda pair: pair[0]):
+            piece = pa.concat_tables([table for _, table in some]).combine_chunks()
+            yield Part(documents=piece, number=ref.index, scope=self.scopes[ref.entry], **known)
+            done += piece.num_rows
             report_part(done / max(1, num_rows))
 
     def _read(self, ref: ShardRef, reads: Sequence[str], reports: bool) -> Iterator[pa.Table]:
