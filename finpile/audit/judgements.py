@@ -10,9 +10,7 @@ file and do not count.
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -58,26 +56,8 @@ def append_answer(path: Path, item: Item, answer: str) -> bool:
     """
     if answer not in _ANSWERS:
         raise InputError(f"the answer is {answer!r}: give yes or no")
-    line = json.dumps({"answer": answer, **_row(item)}).encode() + b"\n"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab+", buffering=0) as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
-        whole = _whole_bytes(stream)
-        try:
-            stream.truncate(whole)
-            if stream.write(line) != len(line):
-                raise OSError("the disk is full")
-            os.fsync(stream.fileno())
-        except OSError:
-            stream.truncate(whole)
-            raise
+    storage.append_line(str(path), json.dumps({"answer": answer, **_row(item)}).encode())
     return _ANSWERS[answer]
-
-
-def _whole_bytes(stream: Any) -> int:
-    """The bytes of the whole lines: a write that was cut short may have left a part of one."""
-    stream.seek(0)
-    return int(stream.read().rfind(b"\n")) + 1
 
 
 def _row(item: Item) -> dict[str, Any]:

@@ -9,6 +9,7 @@ A file with a codec is an `Encoded`: its owner says how its bytes follow from it
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -121,6 +122,45 @@ def _sync(stream: IO[bytes]) -> None:
 def write_bytes(file: File, data: bytes) -> None:
     with write_atomically(file) as stream:
         stream.write(data)
+
+
+def append_line(url: str, line: bytes) -> None:
+    """Appends a line and its end, durably, in place of a last line without an end: a write that was cut short.
+
+    On a local disk only the line is written, and several processes may append at a time; elsewhere files cannot grow,
+    and the whole file is written again.
+
+    Raises: OSError if the line cannot be written; the file then lacks it.
+    """
+    check_write()
+    fs, path = file_system_of(url)
+    if not is_local(url):
+        before = read_bytes(url) if fs.exists(path) else b""
+        write_bytes(url, before[: before.rfind(b"\n") + 1] + line + b"\n")
+        return
+    fs.makedirs(fs._parent(path), exist_ok=True)
+    with open(path, "ab+", buffering=0) as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        end = _end_of_lines(stream)
+        try:
+            stream.truncate(end)
+            if stream.write(line + b"\n") != len(line) + 1:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+            os.fsync(stream.fileno())
+        except OSError:
+            stream.truncate(end)
+            raise
+
+
+def _end_of_lines(stream: IO[bytes]) -> int:
+    """The bytes of the lines that have an end."""
+    start = stream.seek(0, os.SEEK_END)
+    while start:
+        end, start = start, max(0, start - _BLOCK_BYTES)
+        stream.seek(start)
+        if (place := stream.read(end - start).rfind(b"\n")) >= 0:
+            return start + place + 1
+    return 0
 
 
 def create(url: str, data: bytes) -> None:

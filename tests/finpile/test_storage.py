@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import threading
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -77,6 +78,32 @@ def test_bytes_round_trip_and_replace_earlier_ones(root: str) -> None:
         with fsspec.open(url, "rb") as stream:
             assert stream.read() == data
     assert storage.list_files(root) == ["deep/er/file"]
+
+
+@pytest.mark.parametrize("cut", [b"", b"cu", b"cut" * (1 << 20)])
+def test_an_appended_line_takes_the_place_of_one_that_was_cut(root: str, cut: bytes) -> None:
+    url = storage.join(root, "log", "lines.jsonl")
+    storage.append_line(url, b"1")
+    storage.append_line(url, b"2")
+    storage.write_bytes(url, storage.read_bytes(url) + cut)
+    storage.append_line(url, b"3")
+    assert storage.read_bytes(url) == b"1\n2\n3\n"
+
+
+def test_the_lines_before_an_appended_one_are_neither_read_nor_written(tmp_path: Path) -> None:
+    path = tmp_path / "lines.jsonl"
+    with path.open("wb") as stream:
+        stream.truncate(1 << 28)
+        stream.seek(0, os.SEEK_END)
+        stream.write(b"\n")
+    inode = path.stat().st_ino
+    tracemalloc.start()
+    try:
+        storage.append_line(str(path), b"1")
+        assert tracemalloc.get_traced_memory()[1] < 1 << 24
+    finally:
+        tracemalloc.stop()
+    assert path.stat().st_ino == inode
 
 
 class Stop(BaseException):

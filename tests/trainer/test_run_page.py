@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from finpile_trainer.pages.run import run_page, write_run_page
 from finpile_trainer.pages.tables import heldout_table, interventions_table, models_table, table4, total_speed
+from finpile_trainer.training.chronicle import Chronicle, read_events
 from finpile_trainer.training.heldout import HeldoutRecord
 from finpile_trainer.training.losses import LossRecord
 
@@ -117,3 +118,17 @@ def test_a_run_without_held_out_loss_has_no_part_of_it() -> None:
     assert "heldout" not in page
     assert 'id="interventions"' not in page
     assert page.count("<svg") == 3
+
+
+def test_an_event_is_a_line_more_in_the_files_of_the_chronicle(tmp_path: Path) -> None:
+    files = [tmp_path / "events.jsonl", tmp_path / "chronicle.md"]
+    Chronicle(str(tmp_path), "A run").add("checkpoint", 1)
+    files[0].write_bytes(files[0].read_bytes() + b'{"time": "2026-')
+    resumed = Chronicle(str(tmp_path), "A run")
+    resumed.add("checkpoint", 2)
+    inodes, before = [path.stat().st_ino for path in files], [path.read_bytes() for path in files]
+    resumed.add("checkpoint", 3)
+    assert [path.stat().st_ino for path in files] == inodes
+    assert [path.read_bytes().startswith(text) for path, text in zip(files, before, strict=True)] == [True, True]
+    assert [event["step"] for event in read_events(str(tmp_path))] == [1, 2, 3]
+    assert [line.split(" | ")[1] for line in files[1].read_text().splitlines()[4:]] == ["1", "2", "3"]

@@ -29,23 +29,23 @@ class Chronicle:
     def __init__(self, folder: str | None, title: str) -> None:
         self._folder = folder
         self._title = title
-        self.events: list[Event] = [] if folder is None else read_events(folder)
+        self._before: list[Event] = [] if folder is None else read_events(folder)
+        self._has_page = False
 
     def add(self, event: str, step: int, **details: Any) -> None:
         """An event after `step` complete steps."""
         if self._folder is None:
             return
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        self.events.append({"time": now, "event": event, "step": step, **details})
-        lines = "".join(json.dumps(entry) + "\n" for entry in self.events)
-        storage.write_bytes(storage.join(self._folder, EVENTS_NAME), lines.encode())
-        storage.write_bytes(storage.join(self._folder, CHRONICLE_NAME), self.to_markdown().encode())
-
-    def to_markdown(self) -> str:
-        """The table of all events."""
-        rows = [f"| {entry['time']} | {entry['step']:,} | {describe(entry)} |" for entry in self.events]
-        head = [f"# {self._title}", "", "| time (UTC) | step | what |", "|---|--:|---|"]
-        return "\n".join([*head, *rows, ""])
+        entry = {"time": now, "event": event, "step": step, **details}
+        storage.append_line(storage.join(self._folder, EVENTS_NAME), json.dumps(entry).encode())
+        page = storage.join(self._folder, CHRONICLE_NAME)
+        if self._has_page:
+            storage.append_line(page, _row(entry).encode())
+        else:  # a kill may have left it without the last event
+            head = [f"# {self._title}", "", "| time (UTC) | step | what |", "|---|--:|---|"]
+            storage.write_bytes(page, "\n".join([*head, *map(_row, [*self._before, entry]), ""]).encode())
+            self._has_page = True
 
 
 def read_events(folder: str) -> list[Event]:
@@ -60,6 +60,10 @@ def describe(entry: Event) -> str:
     'held-out loss 3.2500, the lowest so far: models/best.safetensors'
     """
     return _WORDS[entry["event"]](entry)
+
+
+def _row(entry: Event) -> str:
+    return f"| {entry['time']} | {entry['step']:,} | {describe(entry)} |"
 
 
 def _started(entry: Event) -> str:
