@@ -19,7 +19,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
-from typing import Any, Literal
+from typing import Literal
 
 from finpile.errors import ConfigError, InputError
 from finpile.storage import exists, is_file, join, list_files, read_json, write_bytes, write_json
@@ -242,15 +242,22 @@ _TRAINERS = {
 def _record_before(out: str, trainer: _Trainer, like: Like) -> LikePaper | None:
     """The record of an earlier training in the folder.
 
-    Raises: ConfigError if the folder has files of something else.
+    Raises: ConfigError if the folder has files of something else; InputError if the record is damaged.
     """
     if not exists(out):
         return None
     names = {url.rstrip("/").rsplit("/", 1)[-1] for url in list_files(out)}
-    record: dict[str, Any] = read_json(join(out, RECORD_FILE)) if RECORD_FILE in names else {}
-    if names - {trainer.file, RECORD_FILE} or record.get("like", like) != like:
+    before = _read_record(join(out, RECORD_FILE)) if RECORD_FILE in names else None
+    if names - {trainer.file, RECORD_FILE} or (before is not None and before.like != like):
         raise ConfigError(f"-o {out} holds files that are not from such a training: name another folder")
-    return LikePaper(**record) if record else None
+    return before
+
+
+def _read_record(url: str) -> LikePaper:
+    try:
+        return LikePaper(**read_json(url))
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{url} is damaged ({error}): delete it, and run the command again") from error
 
 
 def _digest(texts: Iterable[str]) -> tuple[int, int, str]:

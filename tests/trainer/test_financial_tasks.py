@@ -136,3 +136,26 @@ def test_absent_and_foreign_files_are_named(tmp_path: Path) -> None:
         (tmp_path / "task1_a.json").write_text(text)
         with pytest.raises(InputError, match=r"task1_a\.json: expected entries with `sentence` and `info`"):
             read("fiqa_sa", tmp_path)
+
+
+_HEAD = b"Dates,URL,News,Price Direction Up,Price Direction Constant,Price Direction Down,Asset Comparision\n"
+
+
+@pytest.mark.parametrize(
+    ("task", "file", "data"),
+    [
+        ("headline", "gold-dataset-sinha-khandait.csv", _HEAD + b"2020,x,gold \xe9,1,0,0,0\n"),
+        ("headline", "gold-dataset-sinha-khandait.csv", _HEAD + b"2020,x,gold rises,1,0\n"),
+        ("headline", "gold-dataset-sinha-khandait.csv", _HEAD + b"2020,x,gold, rises,1,0,0,0\n"),
+        ("headline", "gold-dataset-sinha-khandait.csv", _HEAD + b"2020,x," + b"gold" * 40_000 + b",1,0,0,0\n"),
+        ("ner", "FIN5.txt", b"Caf\xe9 I-ORG\n"),
+        ("convfinqa", "convfinqa_dataset.json", b'{"dev": "\xe9"}'),
+        ("convfinqa", "convfinqa_dataset.json", b"[" * 9000),
+        ("fiqa_sa", "task1_a.json", b'{"1": "\xe9"}'),
+        ("fiqa_sa", "task1_a.json", b"[" * 9000),
+    ],
+)
+def test_a_damaged_file_of_a_task_is_named(tmp_path: Path, task: str, file: str, data: bytes) -> None:
+    (tmp_path / file).write_bytes(data)
+    with pytest.raises(InputError, match=file):
+        read(task, tmp_path)

@@ -13,8 +13,10 @@ from finpile_trainer.pages.run import run_page, write_run_page
 from finpile_trainer.pages.tables import heldout_table, interventions_table, models_table, table4, total_speed
 from finpile_trainer.training.chronicle import Chronicle, read_events
 from finpile_trainer.training.heldout import HeldoutRecord
-from finpile_trainer.training.losses import LossRecord
+from finpile_trainer.training.losses import LossRecord, read_heldout, read_log
+from finpile_trainer.training.retained import retained_steps
 
+from finpile.errors import InputError
 from finpile.report.render import to_csv
 
 SETTINGS: dict[str, Any] = {
@@ -132,3 +134,24 @@ def test_an_event_is_a_line_more_in_the_files_of_the_chronicle(tmp_path: Path) -
     assert [path.read_bytes().startswith(text) for path, text in zip(files, before, strict=True)] == [True, True]
     assert [event["step"] for event in read_events(str(tmp_path))] == [1, 2, 3]
     assert [line.split(" | ")[1] for line in files[1].read_text().splitlines()[4:]] == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize("line", ["", "[]", "5", "{", '{"step": 2}', '{"event": "unheard of"}', "[" * 9000, "\xff"])
+def test_a_damaged_line_of_a_log_is_named(tmp_path: Path, line: str) -> None:
+    logs = {"losses.jsonl": (read_log, RECORDS), "heldout.jsonl": (read_heldout, HELDOUT)}
+    for name, (read, records) in logs.items():
+        first, second = (json.dumps(asdict(record)) for record in records[:2])
+        (tmp_path / name).write_bytes(f"{first}\n{line}\n{second}\n".encode("latin-1"))
+        with pytest.raises(InputError, match=rf"{name}:2 is damaged: restore the file, or delete this line"):
+            read(str(tmp_path))
+    event = json.dumps(EVENTS[0])
+    (tmp_path / "events.jsonl").write_bytes(f"{event}\n{line}\n".encode("latin-1"))
+    with pytest.raises(InputError, match=r"events\.jsonl:2 is damaged"):
+        read_events(str(tmp_path))
+
+
+def test_files_of_others_beside_retained_models_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "models").mkdir()
+    for name in ("step-foo", "step-00000012", "step-", "best"):
+        (tmp_path / "models" / f"{name}.safetensors").touch()
+    assert retained_steps(str(tmp_path)) == [12]

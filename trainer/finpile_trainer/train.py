@@ -324,19 +324,14 @@ class _Run:
     def _drop_states(self, keeps: Callable[[int], bool]) -> None:
         """Removes the states for rollbacks of other steps."""
         folder = storage.join(self._config.out, ROLLBACK_FOLDER)
-        if not storage.exists(folder):
-            return
         for name in storage.list_files(folder):
-            if not keeps(_step_of(name)):
+            step = name.removeprefix("step-").removesuffix(".pt")
+            if step.isdecimal() and not keeps(int(step)):
                 storage.remove_tree(storage.join(folder, name))
 
 
 def _state_name(step: int) -> str:
     return f"{ROLLBACK_FOLDER}/step-{step:08}.pt"
-
-
-def _step_of(name: str) -> int:
-    return int(name.removeprefix("step-").removesuffix(".pt"))
 
 
 def _throughput(config: TrainConfig, run: Trainer) -> Throughput:

@@ -150,6 +150,13 @@ def test_a_folder_is_trained_once_and_not_overwritten_by_other_texts(tmp_path: P
         train_like(like, lambda: TEXTS, out, 500)
 
 
+@pytest.mark.parametrize("content", ["", "{", "[]", "5", "{}", '{"like": "palm"}', "[" * 9000])
+def test_a_damaged_record_is_named(tmp_path: Path, content: str) -> None:
+    (tmp_path / "paper.json").write_text(content)
+    with pytest.raises(InputError, match=r"paper\.json is damaged .* delete it"):
+        train_like("palm", lambda: TEXTS, str(tmp_path), 500)
+
+
 def test_a_killed_training_is_continued_by_the_same_call(tmp_path: Path) -> None:
     out = str(tmp_path / "made")
     record, file, _ = train_like("gpt-neox", lambda: TEXTS, out, 500)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from finpile.errors import InputError
 from finpile_trainer.evaluation.classification import classification_metrics
+from finpile_trainer.evaluation.task import task_text
 
 #: Kinds of the paper by their tag; it drops MISC (§5.3.1).
 KINDS = {"PER": "person", "LOC": "location", "ORG": "organization"}
@@ -58,7 +59,7 @@ def read_tagged(path: Path) -> list[TaggedSentence]:
     """
     sentences: list[TaggedSentence] = []
     lines: list[tuple[str, str]] = []
-    for number, line in enumerate([*path.read_text(encoding="utf-8").split("\n"), ""]):
+    for number, line in enumerate([*task_text(path).split("\n"), ""]):
         parts = line.split()
         if parts and parts[0] != _DOCUMENT_BEGINS:
             if len(parts) < 2 or not _TAG.fullmatch(parts[-1]):

@@ -65,3 +65,11 @@ def task_files(folder: Path, pattern: str) -> list[Path]:
     if not found:
         raise InputError(f"{folder}: has no {pattern}")
     return found
+
+
+def task_text(path: Path) -> str:
+    """The text of a file of a task, with its line ends. Raises: InputError if it is not UTF-8."""
+    try:
+        return path.read_bytes().decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: is not UTF-8 ({error}): copy the published file again, or convert it") from error

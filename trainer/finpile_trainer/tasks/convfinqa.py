@@ -64,7 +64,7 @@ def read(folder: Path, limit: int | None) -> Generation:
         data = json.loads(path.read_text(encoding="utf-8"))
         test = [_turns(entry) for entry in data["dev"]]
         shots = [_turns(entry) for entry in data["train"]] if data.get("train") else test
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         what = f"{type(error).__name__}: {error}"
         raise InputError(
             f"{path}: expected conversations with `id`, `doc` and `dialogue` below `dev` ({what})"

@@ -28,7 +28,7 @@ def read(folder: Path, limit: int | None) -> Classification:
                 for name, entry in entries.items()
                 for number, info in enumerate(entry["info"])
             ]
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             what = f"{type(error).__name__}: {error}"
             raise InputError(f"{path}: expected entries with `sentence` and `info` ({what})") from error
     return split_classification("fiqa_sa", SENTIMENTS, examples, limit)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import csv
+import io
 from pathlib import Path
 
 from finpile.errors import InputError
 from finpile.report.tasks import classification_table
 from finpile_trainer.evaluation.classification import Classification, split_classification
 from finpile_trainer.evaluation.few_shot import Example
-from finpile_trainer.evaluation.task import Task, task_files
+from finpile_trainer.evaluation.task import Task, task_files, task_text
 
 #: Table 18, for the tags that the file of Headline has; its `Past Information` and `Future Information` join two tags
 #: of the paper each, of prices and of general events, and are left out.
@@ -36,13 +37,13 @@ def binary_prompt(sentence: str, question: str) -> str:
 def read(folder: Path, limit: int | None) -> Classification:
     """The file `gold-dataset-sinha-khandait.csv`: an example for each tag of a headline."""
     (path,) = task_files(folder, "gold-dataset-sinha-khandait.csv")
-    with path.open(encoding="utf-8", newline="") as stream:
-        head = stream.readline()
-        stream.seek(0)
-        rows = list(csv.DictReader(stream, delimiter="\t" if "\t" in head else ","))
+    text = task_text(path)
+    delimiter = "\t" if "\t" in text.partition("\n")[0] else ","
     examples = []
     try:
-        for number, row in enumerate(rows):
+        for number, row in enumerate(csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)):
+            if None in row or None in row.values():
+                raise InputError(f"{path}: row {number + 1} has not as many columns as the head: copy the file again")
             tags = {tag: row[column] == "1" for tag, column in _TAG_COLUMNS.items()}
             tags["price or not"] = tags["price up"] or tags["price stable"] or tags["price down"]
             examples += [
@@ -57,6 +58,8 @@ def read(folder: Path, limit: int | None) -> Classification:
             ]
     except KeyError as error:
         raise InputError(f"{path}: has no column {error}; expected those of Sinha and Khandait") from error
+    except csv.Error as error:
+        raise InputError(f"{path}: row {len(examples) // len(QUESTIONS) + 1}: {error}: copy the file again") from error
     return split_classification("headline", ("Yes", "No"), examples, limit)
 
 

@@ -49,8 +49,14 @@ class Chronicle:
 
 
 def read_events(folder: str) -> list[Event]:
-    """The events of a run; none if it has no file of them."""
-    return read_lines(folder, EVENTS_NAME, dict)
+    """The events of a run; none if it has no file of them. Raises: InputError for a line that is no event."""
+    return read_lines(folder, EVENTS_NAME, _event)
+
+
+def _event(**entry: Any) -> Event:
+    """An event that can be described. Raises: LookupError, TypeError or ValueError."""
+    _row(entry)
+    return entry
 
 
 def describe(entry: Event) -> str:

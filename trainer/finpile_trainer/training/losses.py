@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import IO, Generic, Self, TypeVar
 
 from finpile import storage
+from finpile.errors import InputError
 from finpile.report.drawing.lines import Line, LineChart, Rule
 from finpile_trainer.training.heldout import HeldoutRecord
 
@@ -116,12 +117,22 @@ def read_heldout(folder: str) -> list[HeldoutRecord]:
 
 
 def read_lines(folder: str, name: str, kind: Callable[..., Entry]) -> list[Entry]:
-    """`kind` of each complete line of a log; none if the run has no such log."""
+    """`kind` of each complete line of a log; none if the run has no such log.
+
+    Raises: InputError for a line of which `kind` cannot be made.
+    """
+    url = storage.join(folder, name)
     try:
-        lines = storage.read_bytes(storage.join(folder, name)).split(b"\n")[:-1]
+        lines = storage.read_bytes(url).split(b"\n")[:-1]
     except FileNotFoundError:
         return []
-    return [kind(**json.loads(line)) for line in lines]
+    entries = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            entries.append(kind(**json.loads(line)))
+        except (ValueError, TypeError, LookupError, RecursionError):
+            raise InputError(f"{url}:{number} is damaged: restore the file, or delete this line") from None
+    return entries
 
 
 def smooth(losses: Sequence[float], alpha: float) -> list[float]:

@@ -52,7 +52,8 @@ def retained_path(run: str, which: Which) -> Path:
 
 def retained_steps(run: str) -> list[int]:
     """The steps whose models a run has retained."""
-    return sorted(int(path.stem.removeprefix("step-")) for path in Path(run, FOLDER).glob("step-*.safetensors"))
+    stems = (path.stem.removeprefix("step-") for path in Path(run, FOLDER).glob("step-*.safetensors"))
+    return sorted(int(stem) for stem in stems if stem.isdecimal())
 
 
 def retain_model(run: str, saved: SavedModel, which: Which | None = None) -> Path:
