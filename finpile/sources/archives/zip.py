@@ -213,11 +213,10 @@ class _Zip:
         return local if directory is None else directory
 
     def _next_local(self, start: int, end: int) -> int | None:
-        while (place := self._members.find(LOCAL_MARK, start, end)) is not None:
+        for place in self._members.places(LOCAL_MARK, start, end):
             entry = self._members.local(place)
             if entry is not None and entry.is_plausible:
                 return place
-            start = place + 1
         return None
 
     # --- messages

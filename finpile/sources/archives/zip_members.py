@@ -9,6 +9,7 @@ import lzma
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import BinaryIO
 
 from zlib_ng import zlib_ng
@@ -39,6 +40,8 @@ _ZIP64_EXTRA, _IN_ZIP64 = 1, 0xFFFFFFFF  # 4.5.3
 _STORED, _DEFLATED, _BZIP2, _LZMA, _ZSTD = 0, 8, 12, 14, 93  # 4.4.5
 _NEWEST_VERSION = 63  # 4.4.3
 _NUM_BOMBS = 16
+#: Of stored members, that are looked for: bounds the memory.
+_NUM_DESCRIPTORS = 1 << 20
 _MAX_NAME_BYTES = 4096
 _DAMAGE = (Damaged, Truncated, WrongChecksum, WindowTooLarge, lzma.LZMAError)
 
@@ -82,16 +85,18 @@ class ClusterMembers:
         self._file.seek(offset)
         return self._file.read(count)
 
+    def places(self, mark: bytes, start: int, end: int) -> Iterator[int]:
+        """The places of `mark` in `start:end`."""
+        for position in range(start, end, BLOCK_BYTES):
+            block = self.bytes_at(position, min(BLOCK_BYTES + len(mark) - 1, end - position))
+            place = block.find(mark)
+            while place >= 0:
+                yield position + place
+                place = block.find(mark, place + 1)
+
     def find(self, mark: bytes, start: int, end: int) -> int | None:
         """The first place of `mark` in `start:end`."""
-        position = start
-        while position < end:
-            block = self.bytes_at(position, min(BLOCK_BYTES, end - position) + len(mark) - 1)
-            place = block.find(mark)
-            if place >= 0:
-                return position + place if position + place + len(mark) <= end else None
-            position += BLOCK_BYTES
-        return None
+        return next(self.places(mark, start, end), None)
 
     def local(self, offset: int) -> Entry | None:
         """The local header at `offset`; null if it is cut. Its mark is not checked."""
@@ -122,14 +127,24 @@ class ClusterMembers:
 
     def _measured(self, entry: Entry) -> Entry:
         """A stored member whose length is only in its descriptor: one that holds its own distance from the data."""
-        place = self.find(DESCRIPTOR_MARK, entry.start, self.size)
-        while place is not None:
-            found = self.bytes_at(place + len(DESCRIPTOR_MARK), 8)
-            crc, stored = int.from_bytes(found[:4], "little"), int.from_bytes(found[4:], "little")
-            if stored == place - entry.start:
-                return replace(entry, stored_bytes=stored, size=stored, crc=crc)
-            place = self.find(DESCRIPTOR_MARK, place + 1, self.size)
-        return replace(entry, is_plausible=False)
+        place = self._descriptors.get(entry.start)
+        if place is None:
+            return replace(entry, is_plausible=False)
+        return replace(
+            entry, stored_bytes=place - entry.start, size=place - entry.start, crc=self._descriptor_crc(place)
+        )
+
+    @cached_property
+    def _descriptors(self) -> dict[int, int]:
+        """The place of the first descriptor that holds its own distance from an offset, by this offset."""
+        found: dict[int, int] = {}
+        for place in self.places(DESCRIPTOR_MARK, 0, self.size):
+            start = place - int.from_bytes(self.bytes_at(place + len(DESCRIPTOR_MARK), 8)[4:], "little")
+            if start > LOCAL_BYTES:
+                found.setdefault(start, place)
+            if len(found) == _NUM_DESCRIPTORS:
+                break
+        return found
 
     def is_whole(self, entry: Entry) -> bool:
         """Whether the entry gives content with its checksum."""

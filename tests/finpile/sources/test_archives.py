@@ -224,6 +224,15 @@ def test_a_zip_of_damaged_members_without_its_directory_is_read_a_few_times() ->
     assert source.num_read <= 20 * len(data)
 
 
+@pytest.mark.parametrize("mark", [b"", b"PK\7\10" + bytes(8)])
+def test_a_zip_of_stored_members_without_descriptors_is_read_a_few_times(mark: bytes) -> None:
+    header = struct.pack("<4s5H3L2H", b"PK\3\4", 20, 8, 0, 0, 0x21, 0, 0, 0, 1, 0) + b"a"
+    source = Counted((header + mark) * 20_000)
+    with pytest.raises(BrokenStream):
+        list(walk(".zip", source, "a", LimitsConfig()))
+    assert source.num_read <= 20 * len(source.getvalue())
+
+
 def test_data_before_the_damage_in_a_zip_member_is_kept() -> None:
     content = b"".join(b"%d %s\n" % (n, DRAW.randbytes(30).hex().encode()) for n in range(4000))
     data = bytearray(zip_of({"a.txt": content, "b.txt": b"whole"}))
