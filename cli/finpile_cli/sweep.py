@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
-from finpile.config import TokenizerConfig
+from finpile.config import TokenizerConfig, bounds
 from finpile.errors import ConfigError, InputError
 from finpile.output.layout import MERGED_MODEL
 from finpile_cli.console import Console, json_option
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from finpile_tokenizer.sweep import SweepPoint
 
 _DEFAULT_SIZES = "25000:550000:25000"
+#: All texts are encoded once for each.
+_MOST_SIZES = 1000
 
 
 @click.command()
@@ -102,7 +104,7 @@ def sweep_command(
 def parse_sizes(text: str) -> list[int]:
     """`25000:550000`, `25000:550000:25000` or `8000,16000`, ascending.
 
-    Raises: ConfigError for other text, and for sizes that fall or are too small.
+    Raises: ConfigError for other text, and for sizes that fall, are too small or too large, or are too many.
 
     >>> parse_sizes("1000:3000:1000"), parse_sizes("4096,512")
     ([1000, 2000, 3000], [512, 4096])
@@ -112,7 +114,7 @@ def parse_sizes(text: str) -> list[int]:
     try:
         if ":" in text:
             first, last, *step = (int(part) for part in text.split(":"))
-            sizes = list(range(first, last + 1, *(step or [first])))
+            sizes: Sequence[int] = range(first, last + 1, *(step or [first]))
         else:
             sizes = sorted({int(part) for part in text.split(",")})
     except (TypeError, ValueError):
@@ -123,7 +125,12 @@ def parse_sizes(text: str) -> list[int]:
         raise ConfigError(
             f"--sizes {text!r}: expected sizes from {MIN_VOCAB_SIZE} (the bytes and <|endoftext|>) upwards"
         )
-    return sizes
+    bounds.within("--sizes", sizes[-1], MIN_VOCAB_SIZE, bounds.MAX_ENTRIES, "each entry takes memory in the tokenizer")
+    if len(sizes) > _MOST_SIZES:
+        raise ConfigError(
+            f"--sizes {text!r}: {len(sizes):,} sizes; expected at most {_MOST_SIZES:,}: name a larger STEP"
+        )
+    return list(sizes)
 
 
 def _check_texts(documents: tuple[str, ...], text_field: str) -> None:
