@@ -3,10 +3,8 @@
 Sums over strata weigh each by its size in the build. Their intervals combine those of the strata (MOVER), and are those
 of Wilson for one stratum. Strata without an answer are left out of sums, and `covered` says how much is in them.
 
-Sources: Wilson, Probable inference, the law of succession, and statistical inference, JASA 22 (1927). The interval of
-a weighted sum: Zou, Huang and Zhang, A note on confidence interval estimation for a linear function of binomial
-proportions, Computational Statistics and Data Analysis 53 (2009), equation 3. The correction of a sample without
-replacement, as an effective size: Kish, Survey Sampling (1965), section 2.6.
+Source of the interval of a weighted sum: Zou, Huang and Zhang, A note on confidence interval estimation for a linear
+function of binomial proportions, Computational Statistics and Data Analysis 53 (2009), equation 3.
 """
 
 from __future__ import annotations
@@ -15,22 +13,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
-from statistics import NormalDist
 
 from finpile.audit.judgements import Answers
 from finpile.audit.sample import NEAR, Sample, Stratum
+from finpile.counts.shares import Share, wilson
 from finpile.plugins import stages
-
-Z = NormalDist().inv_cdf(0.975)
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """A share with its interval."""
-
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,25 +57,6 @@ class Missed:
     """The number of covered documents that should have been removed; None if pairs of a source have no answer."""
     recall: Share | None
     """Right removals of `near` over these and the missed ones, of sources with both estimates."""
-
-
-def wilson(share: float, size: float, population: float) -> Share:
-    """Wilson's 95% interval of a share in a sample of `size` that is drawn from `population` without replacement.
-
-    >>> share = wilson(0.5, 10, float("inf"))
-    >>> round(share.low, 4), round(share.high, 4)
-    (0.2366, 0.7634)
-    >>> wilson(0.75, 4, 4)
-    Share(value=0.75, low=0.75, high=0.75)
-    """
-    if size >= population:
-        return Share(share, share, share)
-    effective = size if population == float("inf") else size * (population - 1) / (population - size)
-    middle = share + Z * Z / (2 * effective)
-    half = Z * sqrt(share * (1 - share) / effective + (Z / (2 * effective)) ** 2)
-    scale = 1 + Z * Z / effective
-    low, high = max(0.0, (middle - half) / scale), min(1.0, (middle + half) / scale)
-    return Share(share, min(share, low), max(share, high))  # at shares of 0 and 1, rounding may pass them
 
 
 def weighted(shares: Sequence[tuple[float, Share]]) -> Share:

@@ -8,9 +8,10 @@ from dataclasses import asdict, astuple
 from typing import Any
 
 from finpile import storage
-from finpile.audit.estimates import Missed, Precision, Share, missed, precisions
+from finpile.audit.estimates import Missed, Precision, missed, precisions
 from finpile.audit.judgements import Answers
 from finpile.audit.sample import NEAR, Sample
+from finpile.counts.shares import Share
 from finpile.explorer.corpus import Corpus
 from finpile.explorer.pairs import BELOW
 from finpile.report.figures import NOTHING, Cell, count, name

@@ -1,1 +1,1 @@
-"""Counts of documents: their sums by stage and source (`stages`), of texts (`texts`), of files (`published`)."""
+"""Counts of documents: sums by stage and source (`stages`), of texts (`texts`), of files (`published`); `shares`."""

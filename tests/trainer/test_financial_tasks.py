@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
-from finpile_trainer.evaluation.classification import Classification, predict, weighted_f1
+from finpile_trainer.evaluation.classification import Classification, classification_outcomes, predict
 from finpile_trainer.evaluation.few_shot import Example, limited, prompt_of
 from finpile_trainer.evaluation.language_model import LanguageModel
 from finpile_trainer.evaluation.task import TASKS
@@ -86,16 +87,20 @@ def test_shots_are_drawn_for_each_example_and_never_from_the_test_part() -> None
 
 
 def test_weighted_f1_is_the_formula() -> None:
-    pytest.importorskip("sklearn")
     right, found = list("aabbbc"), list("abbbac")
     examples = [Example(key="", prompt="", answer=answer) for answer in right]
+
+    def score(examples: list[Example], found: list[str]) -> float:
+        task = Classification(name="t", train=(), test=tuple(examples), choices=("a", "b", "c"))
+        return classification_outcomes(task, found).score_of(np.arange(len(examples)))
+
     expected = 0.0
     for label in "abc":
         hits = sum(one == two == label for one, two in zip(right, found, strict=True))
         expected += 2 * hits / (right.count(label) + found.count(label)) * right.count(label) / len(right)
-    assert weighted_f1(examples, found) == pytest.approx(expected)
+    assert score(examples, found) == pytest.approx(expected)
     other = [Example(key="", prompt="", answer="a", category="other")]
-    assert weighted_f1([*examples, *other], [*found, "a"]) == pytest.approx((expected + 1) / 2)
+    assert score([*examples, *other], [*found, "a"]) == pytest.approx((expected + 1) / 2)
 
 
 #: Appendix B: sizes of both parts. The file of Headline at hand has 10,570 of the 11,412 headlines.

@@ -22,6 +22,7 @@ from finpile_trainer.evaluation.minimal_pairs import (
     summary,
 )
 from finpile_trainer.evaluation.task import TASKS
+from scipy.stats import binomtest
 
 from finpile.errors import InputError
 from tests.support.byte_model import byte_model
@@ -91,6 +92,9 @@ def test_a_sample_is_a_part_of_fixed_content() -> None:
 def test_intervals_hold_what_they_say() -> None:
     """Of many samples, about 95% have the true share within the interval: that of a set, and of a mean of sets."""
     rng = np.random.default_rng(0)
+    for right, size in ((0, 5), (8, 10), (10, 10)):
+        expected = binomtest(right, size).proportion_ci(method="wilson")
+        assert wilson(right, size) == pytest.approx((expected.low, expected.high), abs=1e-12)
     for share, size in ((0.5, 30), (0.9, 30), (0.98, 200)):
         drawn = rng.binomial(size, share, 2_000)
         intervals = {right: wilson(right, size) for right in set(drawn.tolist())}

@@ -8,9 +8,10 @@ from math import inf, sqrt
 
 import pytest
 
-from finpile.audit.estimates import Share, missed, precisions, weighted, wilson
+from finpile.audit.estimates import missed, precisions, weighted
 from finpile.audit.judgements import Answers
 from finpile.audit.sample import Item, Sample, Stratum
+from finpile.counts.shares import Share, wilson
 
 Z = 1.959963984540054
 

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from finpile.errors import ConfigError
 from finpile_trainer.evaluation.few_shot import Example, FewShotTask, limited, parts, prompt_of, sizes, task_items
 from finpile_trainer.evaluation.language_model import LanguageModel
 from finpile_trainer.evaluation.outcomes import Indices, Outcomes, of_score
@@ -36,8 +35,10 @@ class Classification(FewShotTask):
 
     def evaluate(self, model: LanguageModel, advance: Advance) -> tuple[dict[str, Any], Outcomes]:
         """Weighted F1 by each method, the best of them, the sizes, and the number of prompts that are cut."""
-        predictions = predict(model, self, advance)
-        scores = {method: weighted_f1(self.test, found) for method, found in predictions.items()}
+        outcomes = {
+            method: classification_outcomes(self, found) for method, found in predict(model, self, advance).items()
+        }
+        scores = {method: found.score_of(np.arange(len(self.test))) for method, found in outcomes.items()}
         best = max(METHODS, key=lambda method: scores[method])
         result = {
             **sizes(self),
@@ -46,7 +47,7 @@ class Classification(FewShotTask):
             "best_method": best,
             "score": scores[best],
         }
-        return result, classification_outcomes(self, predictions[best])
+        return result, outcomes[best]
 
 
 def split_classification(
@@ -88,13 +89,16 @@ def classification_outcomes(task: Classification, predictions: Sequence[str]) ->
     def score_of(chosen: Indices) -> float:
         cells = (categories[chosen] * len(codes) + right[chosen]) * len(codes) + found[chosen]
         counts = np.bincount(cells, minlength=(categories.max() + 1) * len(codes) ** 2)
-        return _f1_of_counts(counts.reshape(-1, len(codes), len(codes)))
+        return weighted_f1(counts.reshape(-1, len(codes), len(codes)))
 
     return of_score(task.name, "weighted F1", task_items(task), score_of)
 
 
-def _f1_of_counts(counts: npt.NDArray[np.int64]) -> float:
-    """`weighted_f1` of the number of examples by [category, right answer, prediction]."""
+def weighted_f1(counts: npt.NDArray[np.int64]) -> float:
+    """F1 of each answer, weighted by its number; the mean over categories.
+
+    `counts` has the number of examples by [category, right answer, prediction].
+    """
     counts = counts[counts.sum(axis=(1, 2)) > 0]
     expected, predicted = counts.sum(axis=2), counts.sum(axis=1)
     both = np.maximum(expected + predicted, 1)
@@ -105,27 +109,3 @@ def _f1_of_counts(counts: npt.NDArray[np.int64]) -> float:
 def _is_cut(model: LanguageModel, task: Classification, prompt: str) -> bool:
     """Whether the model cannot read a prompt with each answer; the last token of an answer is not read."""
     return max(model.num_tokens(f"{prompt} {choice}") for choice in task.choices) > model.max_length + 1
-
-
-def classification_metrics() -> Any:
-    """The module `sklearn.metrics`. Raises: ConfigError if scikit-learn is not installed."""
-    try:
-        from sklearn import metrics
-    except ImportError as error:
-        raise ConfigError('this task needs scikit-learn: pip install "finpile[eval]"') from error
-    return metrics
-
-
-def weighted_f1(examples: Sequence[Example], predictions: Sequence[str]) -> float:
-    """F1 of each answer, weighted by its number; the mean over categories.
-
-    Raises: ConfigError if scikit-learn is not installed.
-    """
-    f1_score = classification_metrics().f1_score
-    pairs: dict[str, tuple[list[str], list[str]]] = {}
-    for example, prediction in zip(examples, predictions, strict=True):
-        right, found = pairs.setdefault(example.category, ([], []))
-        right.append(example.answer)
-        found.append(prediction)
-    values = [f1_score(right, found, average="weighted", zero_division=0) for right, found in pairs.values()]
-    return float(sum(values) / len(values))

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-#: Of the normal distribution, for 95%.
-Z = 1.959963984540054
+from finpile.counts import shares
+from finpile.counts.shares import Z
 
 #: Resamplings of a bootstrap.
 NUM_RESAMPLINGS = 1_000
@@ -23,12 +23,10 @@ def wilson(num_right: int, num_items: int) -> Interval:
     >>> [round(bound, 3) for bound in wilson(8, 10)]
     [0.49, 0.943]
     """
-    from scipy.stats import binomtest  # takes a second to import
-
     if not num_items:
         return 0.0, 1.0
-    low, high = binomtest(num_right, num_items).proportion_ci(method="wilson")
-    return float(low), float(high)
+    share = shares.wilson(num_right / num_items, num_items)
+    return share.low, share.high
 
 
 def of_mean(counts: Sequence[tuple[int, int]]) -> Interval:

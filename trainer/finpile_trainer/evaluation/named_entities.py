@@ -15,8 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from finpile.errors import InputError
-from finpile_trainer.evaluation.classification import classification_metrics
+from finpile.errors import ConfigError, InputError
 from finpile_trainer.evaluation.task import task_text
 
 #: Kinds of the paper by their tag; it drops MISC (§5.3.1).
@@ -113,6 +112,9 @@ def score_entities(matches: npt.NDArray[np.bool_]) -> dict[str, float]:
     """
     if not len(matches):
         return {"score": 0.0, "precision": 0.0, "recall": 0.0}
-    metrics = classification_metrics()
+    try:
+        from sklearn import metrics
+    except ImportError as error:
+        raise ConfigError('this task needs scikit-learn: pip install "finpile[eval]"') from error
     precision, recall, f1, _ = metrics.precision_recall_fscore_support(*matches.T, average="binary", zero_division=0.0)
     return {"score": float(f1), "precision": float(precision), "recall": float(recall)}
