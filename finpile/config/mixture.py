@@ -13,6 +13,7 @@ name several datasets have. Weights are exact fractions, so that no result depen
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -114,7 +115,7 @@ def exactly(value: float) -> Fraction:
 def weights(mixture: MixtureConfig, rows: Iterable[Label]) -> dict[Label, WeightConfig]:
     """The weight of each row, in the order of the rows.
 
-    Raises: ConfigError for a key without a row or with rows of several datasets, for shares without a row that has
+    Raises: ConfigError for a key without a row or of several meanings, for shares without a row that has
     epochs, and for shares of which nothing is left.
     """
     known = sorted(set(rows))
@@ -145,10 +146,19 @@ def _check_keys(mixture: MixtureConfig, rows: list[Label]) -> None:
     for key, value in mixture.items():
         if not isinstance(value, WeightConfig):
             _check_weight(f"mixture of {key!r}", value)
-        of_key = [row for row in rows if key in ("/".join(row), row[1])]
+        of_key = [row for row in rows if key in _names(row)]
         if not of_key and key not in datasets:
             names = {name for row in rows for name in row}
             raise ConfigError(f"mixture: {key!r} is not a source or dataset of this corpus{nearest(key, names)}")
-        if len(of_key) > 1:
-            choices = ", ".join("/".join(row) for row in of_key)
-            raise ConfigError(f"mixture: {key!r} is a source of several datasets: name one of {choices}")
+        others = [row for row in of_key if row[0] != key] if key in datasets else []
+        if len(of_key) > 1 or others:
+            counts = Counter(name for row in rows for name in {*_names(row), row[0]})
+            choices = sorted({name for row in others or of_key for name in _names(row) if counts[name] == 1})
+            what = f"a dataset and {'/'.join(others[0])}" if others else "a source of several datasets"
+            more = f", and the sources of {key}" if others else ""
+            raise ConfigError(f"mixture: {key!r} is {what}: name {' or '.join(choices)}{more}")
+
+
+def _names(row: Label) -> tuple[str, str]:
+    """The keys that name a row alone, if no other row has them."""
+    return "/".join(row), row[1]

@@ -174,7 +174,10 @@ def test_the_most_specific_key_counts() -> None:
     ("mixture", "message"),
     [
         ({"Newz": 1.0}, "'Newz' is not a source or dataset .+ did you mean `News`"),
-        ({"Wikipedia": 1.0}, "several datasets: name one of The Pile/Wikipedia, Wikipedia/Wikipedia"),
+        (
+            {"Wikipedia": 1.0},
+            "is a dataset and The Pile/Wikipedia: name The Pile/Wikipedia, and the sources of Wikipedia",
+        ),
         ({"News": -1.0}, "expected 0 to 400"),
         ({"News": float("nan")}, "expected 0 to 400"),
         ({"News": WeightConfig(share=0.6), "The Pile": WeightConfig(share=0.4)}, "100% in total"),
@@ -192,6 +195,25 @@ def test_bad_mixtures_are_errors(mixture: dict[str, float | WeightConfig], messa
     rows = [("FinPile", "News"), ("The Pile", "Wikipedia"), ("Wikipedia", "Wikipedia")]
     with pytest.raises(ConfigError, match=message):
         weights(mixture, rows)
+
+
+@pytest.mark.parametrize(
+    ("rows", "key", "message"),
+    [
+        ([("A", "B"), ("C", "A/B")], "A/B", "a source of several datasets: name B or C/A/B"),
+        ([("A/B", "C"), ("A", "B/C")], "A/B/C", "a source of several datasets: name B/C or C"),
+        ([("A", "B"), ("A/B", "x")], "A/B", "a dataset and A/B: name B, and the sources of A/B"),
+        ([("A", "x"), ("B", "A")], "A", "a dataset and B/A: name B/A, and the sources of A"),
+    ],
+)
+def test_a_key_of_several_meanings_is_an_error_that_names_others(
+    rows: list[tuple[str, str]], key: str, message: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        weights({key: 2.0}, rows)
+    assert str(caught.value) == f"mixture: {key!r} is {message}"
+    for name in message.split(": name ")[1].split(", and")[0].split(" or "):
+        weights({name: 2.0}, rows)
 
 
 @pytest.mark.parametrize(
