@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 from finpile.documents.conditions import Condition, check_columns, fulfilling
 from finpile.documents.document import DOCUMENT_SCHEMA, SUB_SOURCE
 from finpile.documents.ledger import LEDGER_SCHEMA
-from finpile.errors import ConfigError, IntegrityError, nearest
+from finpile.errors import ConfigError, nearest
 from finpile.output.layout import Layout
 from finpile.output.manifest import counts_by_stage, load_manifest
 from finpile.output.published_files import Advance, PublishedFile, PublishedFiles
-from finpile.output.snapshots import load_snapshot, number_of, read_copies, with_copies
+from finpile.output.snapshots import load_snapshot, number_of, read_copies, unless_deleted, with_copies
 from finpile.output.takedowns import read_takedowns, without_texts
 
 #: Bytes of decoded rows in memory.
@@ -85,11 +85,8 @@ class Listing:
         `finpile vacuum` deleted the snapshot meanwhile.
         """
         for file in self._files:
-            try:
+            with unless_deleted(self._layout, self._number):
                 parts = file.parts(self._columns(file), size_bytes=_PART_BYTES)
-            except IntegrityError:
-                load_snapshot(self._layout, self._number)
-                raise
             for part in parts:
                 yield from self._chosen(part).to_pylist()
             advance(file.record.size_bytes)

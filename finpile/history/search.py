@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 
 from finpile.errors import ConfigError
 from finpile.output.layout import TABLES, Layout
-from finpile.output.published_files import Advance, PublishedFile
-from finpile.output.snapshots import published_files
+from finpile.output.published_files import Advance, PublishedFile, PublishedFiles
+from finpile.output.snapshots import load_snapshot, number_of, unless_deleted
 
 #: Bytes of decoded rows in memory.
 _PART_BYTES = 64 << 20
@@ -78,7 +78,10 @@ class Search:
     """
 
     def __init__(self, out: str) -> None:
-        files = published_files(Layout(out))
+        self._layout = Layout(out)
+        manifest = load_snapshot(self._layout)
+        self._number = number_of(manifest)
+        files = PublishedFiles(self._layout, manifest)
         self._files = [file for table in TABLES for file in files.below(table)]
 
     @property
@@ -91,13 +94,16 @@ class Search:
     ) -> Found:
         """The counts of all texts with the words, and the first `limit` of the texts.
 
-        Raises: ConfigError for no words; IntegrityError for a file that is missing or not as it was written.
+        Raises: ConfigError for no words; IntegrityError for a file that is missing or not as it was written;
+        InputError if `finpile vacuum` deleted the snapshot meanwhile.
         """
         if not words:
             raise ConfigError("the words are empty: say what to search for")
         found = Found()
         for file in self._files:
-            for part in file.parts(_columns(file), size_bytes=_PART_BYTES):
+            with unless_deleted(self._layout, self._number):
+                parts = file.parts(_columns(file), size_bytes=_PART_BYTES)
+            for part in parts:
                 _add(found, part if has is None else part.filter(pa.array(has(part["timestamp"]))), words, limit)
             advance(file.record.size_bytes)
         return found

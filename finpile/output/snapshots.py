@@ -13,7 +13,8 @@ Decision: docs/decisions/0060-snapshots.md.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ import pyarrow.compute as pc
 
 from finpile import storage
 from finpile.documents.document import with_column
-from finpile.errors import InputError
+from finpile.errors import InputError, IntegrityError
 from finpile.output.layout import Layout
 from finpile.output.manifest import CHECKSUM, SNAPSHOT, counts_by_stage, damaged_manifest, is_unaltered, load_manifest
 from finpile.output.published_files import PublishedFile, PublishedFiles, unlisted_files
@@ -113,6 +114,19 @@ def document_files(layout: Layout) -> list[PublishedFile]:
     if storage.is_file(layout.manifest):
         return published_files(layout).below("documents")
     return unlisted_files(layout, "documents")
+
+
+@contextmanager
+def unless_deleted(layout: Layout, number: int) -> Iterator[None]:
+    """Within it, files of a snapshot are read.
+
+    Raises: InputError instead of IntegrityError for a file of a snapshot that `finpile vacuum` deleted meanwhile.
+    """
+    try:
+        yield
+    except IntegrityError:
+        load_snapshot(layout, number)
+        raise
 
 
 def is_published(layout: Layout, identifier: str) -> bool:

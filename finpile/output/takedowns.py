@@ -97,9 +97,10 @@ def tombstones(takedowns: pa.Table) -> pa.Table:
 
 
 def without_texts(table: pa.Table, mask: pa.Array | pa.ChunkedArray) -> pa.Table:
-    """Documents or rows of the ledger, of which those in `mask` have neither text nor what is made from it."""
+    """Documents or rows of the ledger, of which those in `mask` have no text, nothing made from it, and no URL."""
     # An array keeps the bytes of values that a mask makes null: so none is null here.
-    blank: dict[str, Any] = {"text": "", "title": "", "meta": "{}", "removed_text": b"", "detail": "", FACTS.name: []}
+    blank: dict[str, Any] = {"text": "", "url": "", "title": "", "meta": "{}", "removed_text": b"", "detail": ""}
+    blank[FACTS.name] = []
     for place, column in enumerate(table.schema):
         if column.name in blank:
             value = pa.scalar(blank[column.name], column.type)

@@ -23,6 +23,7 @@ from finpile_pipelines.snapshots.vacuum import vacuum
 from finpile.config import CorpusConfig
 from finpile.errors import InputError, IntegrityError
 from finpile.history.listing import Filter, Listing
+from finpile.history.search import Search
 from finpile.history.trace import documents_of as trace_documents
 from finpile.history.trace import tokens_of
 from finpile.output.layout import Layout
@@ -80,6 +81,7 @@ def secret_items(seed: int) -> tuple[list[Any], list[int], dict[int, str]]:
         source, record = items[number][1]
         phrases[number] = f"Kept{draw.randrange(10**9)}secret"
         record = {**record, "text": f"{phrases[number]} {record['text']} {phrases[number]}", "title": phrases[number]}
+        record["url"] = f"https://news.example/{phrases[number]}"
         items[number] = (number, (source, record))
     return items, gone, phrases
 
@@ -170,8 +172,10 @@ def test_as_many_snapshots_are_kept_as_asked(tmp_path: Path) -> None:
     config, out = write_files(tmp_path / "files", items), tmp_path / "out"
     build(config, str(out), Engine(), until="split")
     assert vacuum(str(out), Engine()).kept == []  # there are no snapshots
+    searching: list[Search] = []
     for number in gone[:3]:
         remove(str(out), Wanted(ids=ids_of(out, [number])), "they asked", Engine())
+        searching.append(Search(str(out)))
     tables = {number: documents_of(out, number) for number in (2, 3)}
     begun = Listing(str(out), Filter(), 1)
     assert vacuum(str(out), Engine(), keep=2).kept == [2, 3]
@@ -183,6 +187,9 @@ def test_as_many_snapshots_are_kept_as_asked(tmp_path: Path) -> None:
         load_snapshot(Layout(str(out)), 1)
     with pytest.raises(InputError, match=r"snapshot 1 of .+ was deleted by `finpile vacuum`; it has 2, 3"):
         list(begun.rows())
+    with pytest.raises(InputError, match=r"snapshot 1 of .+ was deleted by `finpile vacuum`; it has 2, 3"):
+        searching[0].find(b"the", limit=0)
+    assert searching[2].find(b"the", limit=0) == Search(str(out)).find(b"the", limit=0)
     with pytest.raises(InputError, match="has no snapshot 4; it has 2, 3"):
         load_snapshot(Layout(str(out)), 4)
     assert [row["stage"] for row in ledger_of(out) if row["stage"] == TAKEDOWN] == [TAKEDOWN] * len(gone[:3])
