@@ -11,7 +11,7 @@ from dataclasses import replace
 from finpile import storage
 from finpile.config import CorpusConfig, to_dict
 from finpile.errors import ConfigError, command_line
-from finpile.output.build_state import BuildState, read_state, write_state
+from finpile.output.build_state import DEDUP_NAME, BuildState, read_state, write_state
 from finpile.output.layout import Layout
 from finpile.output.manifest import damaged_manifest, file_of_list, find_manifest
 from finpile.output.takedowns import LIST_SUFFIX, read_takedowns
@@ -48,9 +48,11 @@ def check_later_stages(layout: Layout, until: str) -> None:
 def check_snapshots(layout: Layout) -> None:
     """Raises: ConfigError for a build with snapshots: it is built again as a whole only."""
     if storage.exists(layout.snapshots):
+        of_dedup = (find_manifest(layout) or {}).get("name") == DEDUP_NAME  # nothing is appended to its output
+        made_by, append = ("", "") if of_dedup else ("`finpile append` or ", "append to it, or ")
         raise ConfigError(
-            f"-o {layout.root} holds snapshots of `finpile append` or `finpile remove`: append to it, or say --fresh "
-            "to build the corpus of all inputs again without them"
+            f"-o {layout.root} holds snapshots of {made_by}`finpile remove`: {append}say --fresh to build the corpus "
+            "of all inputs again without them"
         )
 
 
@@ -167,7 +169,7 @@ class OutFolder:
 
     def _check_paths(self) -> None:
         """All builds of `finpile dedup` have the same name: there, other inputs make another build."""
-        before = None if self._may_replace or not stages.after(self._until) else self._before()
+        before = None if self._may_replace or self._state.name != DEDUP_NAME else self._before()
         if before is not None and before.paths and not set(before.paths) & set(self._state.paths):
             raise ConfigError(
                 f"-o {self._layout.root} holds what was made of other inputs ({before.paths[0]}, ...): name another "

@@ -204,6 +204,16 @@ def test_files_in_out_are_no_inputs(tmp_path: Path) -> None:
         build(load_config(path), str(out), Engine(), until="split", fresh=True)
 
 
+def test_a_build_of_one_name_may_change_all_its_paths_and_end_early(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps({"text": f"Oil rose on day {name}."}) + "\n")
+        source = {"name": "News", "dataset": "FinPile", "format": "jsonl", "paths": f"{name}.jsonl"}
+        (tmp_path / "corpus.yaml").write_text(yaml.safe_dump({"name": "news", "sources": [source]}))
+        build(load_config(tmp_path / "corpus.yaml"), str(out), Engine(), until="split", fresh=name == "b")
+    assert documents_of(out)["text"].to_pylist() == ["Oil rose on day b."]
+
+
 def test_no_build_drops_a_snapshot_unasked(appended: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even one that is published just before the build has the lock."""
     config, out = appended
