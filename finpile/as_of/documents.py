@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -53,11 +53,17 @@ def check_day(source: Layout, manifest: Mapping[str, Any], cut: Cut) -> None:
         raise InputError(f"{source.root}: no document is from {cut.day} or before: name a later day")
 
 
-def write_cut(source: Layout, target: Layout, manifest: Mapping[str, Any], cut: Cut) -> dict[str, dict[str, Any]]:
+def write_cut(
+    source: Layout,
+    target: Layout,
+    manifest: Mapping[str, Any],
+    cut: Cut,
+    after_file: Callable[[], None] = lambda: None,
+) -> dict[str, dict[str, Any]]:
     """Writes `documents/` and `removed/` of the corpus as of a day; returns the counts of the stages up to `split`.
 
     Files keep their names, and those without a row are left out. One file is in memory at a time, and the spans of the
-    ledger.
+    ledger; `after_file` is called while it is.
 
     Raises: IntegrityError if a row of the ledger names a document that is not from that day or before: then a decision
     depended on a later one; IntegrityError for a file that is not as it was written.
@@ -75,6 +81,7 @@ def write_cut(source: Layout, target: Layout, manifest: Mapping[str, Any], cut: 
                 rows.select(PUBLISHED_LEDGER_SCHEMA.names).cast(PUBLISHED_LEDGER_SCHEMA),
             )
             removed.append(count_ledger(target.root, path, rows["stage"][0].as_py(), rows))
+        after_file()
     for entry in removed:
         ledger.find(texts.add_removed(read_published(target.root, entry["path"])))
     documents = []
@@ -88,6 +95,7 @@ def write_cut(source: Layout, target: Layout, manifest: Mapping[str, Any], cut: 
             storage.write_parquet(storage.join(target.root, path), stored)
             facts = facts_of(files.facts_of(path), rows)
             documents.append(count_documents(target.root, path, rows, facts))
+        after_file()
     if missing := ledger.missing():
         raise IntegrityError(
             f"{source.root}: a document up to {cut.day} was removed in favour of {missing}, which is later: the build "

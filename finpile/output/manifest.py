@@ -120,15 +120,8 @@ def _why_not(layout: Layout, manifest: Mapping[str, Any], ran: list[str], throug
 def find_damage(layout: Layout, manifest: Mapping[str, Any], folders: Iterable[str]) -> list[str]:
     """Files below `folders` that the manifest lists and that are missing or have another size, as messages."""
     folders = set(folders)
-    wrong = []
     files = [file for path, file in recorded_files(manifest).items() if path.split("/")[0] in folders]
-    sizes = storage.sizes_of(layout.root, [file.path for file in files])
-    for file in files:
-        if file.path not in sizes:
-            wrong.append(f"{file.path} is missing")
-        elif sizes[file.path] != file.size_bytes:
-            wrong.append(f"{file.path} has {sizes[file.path]:,} bytes, expected {file.size_bytes:,}")
-    return wrong
+    return stage_record.find_damage(layout.root, files)
 
 
 def file_of_list(manifest: Mapping[str, Any]) -> Mapping[str, Any] | None:

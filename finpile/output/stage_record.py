@@ -167,15 +167,16 @@ def find_stage_damage(root: str, folder: WorkFolder, record: StageRecord) -> str
     return None
 
 
-def find_missing(root: str, record: StageRecord) -> str | None:
-    """A message about a published file of a finished stage that is missing or has another size; None if none does."""
-    sizes = storage.sizes_of(root, [file.path for file in record.files])
-    for expected in record.files:
-        if expected.path not in sizes:
-            return f"{storage.join(root, expected.path)} is missing"
-        if sizes[expected.path] != expected.size_bytes:
-            return f"{storage.join(root, expected.path)} is damaged"
-    return None
+def find_damage(root: str, files: Sequence[FileRecord]) -> list[str]:
+    """Messages about files below `root` that are missing or have another size."""
+    sizes = storage.sizes_of(root, [file.path for file in files])
+    return [
+        f"{file.path} has {sizes[file.path]:,} bytes, expected {file.size_bytes:,}"
+        if file.path in sizes
+        else f"{file.path} is missing"
+        for file in files
+        if sizes.get(file.path) != file.size_bytes
+    ]
 
 
 def _began(folder: WorkFolder, mark: str) -> bool:

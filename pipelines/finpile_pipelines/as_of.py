@@ -32,7 +32,7 @@ from finpile.plugins import stages
 from finpile.plugins.stages import DEDUPLICATED
 from finpile_pipelines.as_of_stages import DayStages
 from finpile_pipelines.build import load
-from finpile_pipelines.engines.local import preload
+from finpile_pipelines.engines.local import memory_bytes, preload
 from finpile_pipelines.out_folder import OutFolder, check_kind, check_later_stages, forget_stages
 from finpile_pipelines.plan.memory import fit_built
 from finpile_pipelines.runner.engine import Engine
@@ -194,8 +194,10 @@ class _Day:
             listen(StageEvent(DEDUPLICATED, "running"))
             for name in names:
                 stage_record.begin(layout.work(name), mark, layout.published(name))
-            wall, cpu = time.monotonic(), cpu_seconds()
-            counts = write_cut(self.whole, layout, self.manifest, self.cut)
+            wall, cpu, memory = time.monotonic(), cpu_seconds(), [memory_bytes()]
+            counts = write_cut(
+                self.whole, layout, self.manifest, self.cut, lambda: memory.append(max(memory.pop(), memory_bytes()))
+            )
             files = tuple(files_of((*counts["split"]["documents"], *counts["split"]["ledger"])))
             for name in names:
                 record = StageRecord(stage=name, fingerprint=mark, files=(), counts=counts[name])
@@ -204,6 +206,7 @@ class _Day:
                     used = round(max(cpu_seconds() - cpu, 0.001), 3)
                     files = tuple(sorted(files, key=lambda file: file.path))
                     record = with_changes(record, files=files, wall_seconds=seconds, cpu_seconds=used)
+                    record = with_changes(record, peak_memory_bytes=memory[0])
                 stage_record.save_stage(layout.work(name), record)
         records = {name: stage_record.load_stage(layout.work(name)) for name in names}
         found = {name: record for name, record in records.items() if record is not None}
@@ -214,7 +217,7 @@ class _Day:
 def _is_whole(layout: Layout) -> bool:
     """Whether no published file of the filter is missing or has another size."""
     record = stage_record.load_stage(layout.work(DEDUPLICATED))
-    return record is not None and stage_record.find_missing(layout.root, record) is None
+    return record is not None and not stage_record.find_damage(layout.root, record.files)
 
 
 def _names(whole: Layout, manifest: Mapping[str, Any], until: str | None) -> Sequence[str]:

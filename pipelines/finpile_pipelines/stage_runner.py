@@ -149,13 +149,13 @@ class StageRunner:
         """
         done = stage_record.load_stage(self._layout.work(stage))
         if done is not None and done.fingerprint == mark:
-            if missing := stage_record.find_missing(self._layout.root, done):
-                raise StageDamagedError(stage, missing)
+            if damage := stage_record.find_damage(self._layout.root, done.files):
+                raise StageDamagedError(stage, storage.join(self._layout.root, damage[0]))
             return
         self._folder.begin(stage)
         for found, record in self.records.items() if not self._are_checked else ():
-            if damage := stage_record.find_stage_damage(self._layout.root, self._layout.work(found), record):
-                raise StageDamagedError(found, damage)
+            if wrong := stage_record.find_stage_damage(self._layout.root, self._layout.work(found), record):
+                raise StageDamagedError(found, wrong)
         self._are_checked = True
 
     def forget(self, damage: StageDamagedError) -> None:

@@ -158,7 +158,8 @@ def test_corpus_as_of_a_day_is_the_build_of_what_was_there(
     path = write_corpus(tmp_path / "past", there, {"order": "time", **DEDUP[name]})
     build(load_config(path), str(tmp_path / "past" / "out"), Engine(num_workers=1))
     manifest = as_of(str(folder / "out"), cut, str(tmp_path / "found"), Engine(num_workers=1))
-    assert next(stage["cpu_seconds"] for stage in manifest["stages"] if stage["stage"] == "split") > 0
+    split = next(stage for stage in manifest["stages"] if stage["stage"] == "split")
+    assert split["cpu_seconds"] > 0 and split["peak_memory_bytes"] > 1 << 20
     check_equal(tmp_path / "found", tmp_path / "past" / "out")
     assert [check for check in verify(str(tmp_path / "found")) if not check.ok] == []
 
