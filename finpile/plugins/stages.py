@@ -214,11 +214,6 @@ def names() -> tuple[str, ...]:
     return _names(table())
 
 
-def required() -> tuple[str, ...]:
-    """The names of the stages of every build."""
-    return tuple(info.name for info in table() if not info.is_optional)
-
-
 def ledger_stages() -> tuple[str, ...]:
     """Those that write rows of the removal ledger."""
     return tuple(info.name for info in table() if info.writes_ledger or info.is_dedup)

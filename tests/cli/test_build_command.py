@@ -20,7 +20,7 @@ from finpile_pipelines.stage_runner import StageEvent
 from finpile.output.layout import Layout
 from finpile.output.lock import hold
 from finpile.output.stage_record import StageRecord
-from finpile.plugins.stages import required
+from tests.support.required_stages import required
 from tests.support.trees import files_below
 
 Run = Callable[..., Any]

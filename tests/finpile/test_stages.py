@@ -16,6 +16,7 @@ from finpile.dedup import cuts, exact, near
 from finpile.errors import ConfigError
 from finpile.output.layout import removed_part
 from finpile.plugins import stages
+from tests.support.required_stages import required
 
 #: Stages whose key has another name, and why.
 OTHER_KEYS = {
@@ -73,15 +74,15 @@ def test_copy_reasons_are_those_of_the_algorithms() -> None:
 def test_a_build_may_end_with_split_or_a_later_stage(last: str) -> None:
     run = stages.until(last, ())
     assert run[-1] == last
-    assert run == stages.required()[: len(run)]
+    assert run == required()[: len(run)]
     assert stages.is_complete(run)
 
 
 def test_a_build_without_tokens_has_none_of_their_stages() -> None:
     run = stages.until("reports", (), has_tokens=False)
-    assert run == tuple(name for name in stages.required() if name not in ("tokenizer", "tokens"))
+    assert run == tuple(name for name in required() if name not in ("tokenizer", "tokens"))
     assert stages.is_complete(run)
-    assert not stages.is_complete([name for name in stages.required() if name != "tokenizer"])
+    assert not stages.is_complete([name for name in required() if name != "tokenizer"])
     with pytest.raises(ConfigError, match="a build cannot end with 'tokens': the corpus file says `tokenizer: none`"):
         stages.until("tokens", (), has_tokens=False)
 
@@ -89,7 +90,7 @@ def test_a_build_without_tokens_has_none_of_their_stages() -> None:
 def test_a_stage_of_this_package_can_depend_on_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """One line in the table adds it: no build changes that does not have its key."""
     info = stages.Algorithm(name="mine", plan="a:b", config="a:C")
-    without = stages.required()
+    without = required()
     place = stages.names().index("near") + 1
     monkeypatch.setattr(stages, "_OWN", (*stages.table()[:place], info, *stages.table()[place:]))
     stages.table.cache_clear()

@@ -16,9 +16,9 @@ from finpile_pipelines.stage_runner import StageEvent
 
 from finpile.config import ContaminationConfig, CorpusConfig, DedupConfig, EvalSetConfig, SourceConfig, load_config
 from finpile.errors import InputError
-from finpile.plugins.stages import required
 from finpile.verify import verify
 from tests.support.json_lines import json_lines
+from tests.support.required_stages import required
 from tests.support.trees import rows_below
 from tests.support.work_folders import files_of_stage
 

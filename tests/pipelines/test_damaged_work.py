@@ -18,8 +18,8 @@ from finpile_pipelines.stage_runner import StageEvent
 from finpile.config import load_config
 from finpile.errors import IntegrityError, RunError
 from finpile.output.work_folder import SEAL_BYTES, WorkFolder
-from finpile.plugins.stages import required
 from finpile.verify import verify
+from tests.support.required_stages import required
 from tests.support.work_folders import files_of_stage
 
 Snapshot = Callable[[Path], dict[str, bytes]]

@@ -21,9 +21,9 @@ import pytest
 from finpile.errors import InputError
 from finpile.output.build_state import BuildState, read_state
 from finpile.output.layout import Layout
-from finpile.plugins.stages import required
 from finpile.verify import verify
 from tests.support.forks import Forks
+from tests.support.required_stages import required
 from tests.support.trees import assert_same
 
 BuildUntil = Callable[[Path, int], int]

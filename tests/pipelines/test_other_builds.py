@@ -24,8 +24,8 @@ from finpile.config import load_config
 from finpile.errors import ConfigError, InputError, IntegrityError, RunError
 from finpile.output.layout import Layout
 from finpile.output.manifest import load_manifest
-from finpile.plugins.stages import required
 from finpile.verify import verify
+from tests.support.required_stages import required
 from tests.support.trees import files_below
 
 Snapshot = Callable[[Path], dict[str, bytes]]

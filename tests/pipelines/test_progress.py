@@ -28,10 +28,10 @@ from finpile_tokenizer.training.state import TrainingState
 
 from finpile import storage
 from finpile.config import SourceConfig, load_config
-from finpile.plugins.stages import required
 from finpile.sources.readers.finding import list_inputs
 from finpile.sources.readers.reading import read_file
 from tests.support.json_lines import json_lines
+from tests.support.required_stages import required
 
 _NEAR = {"bands": 32, "rows": 8, "numbers": "any"}
 _DEDUP = {"exact": True, "near": _NEAR, "substring": {"min_length": 20, "rounds": 2}}

@@ -18,8 +18,8 @@ from finpile_pipelines.stage_runner import StageEvent
 
 from finpile.config import load_config
 from finpile.errors import ConfigError, InputError
-from finpile.plugins.stages import required
 from finpile.verify import verify
+from tests.support.required_stages import required
 
 Snapshot = Callable[[Path], dict[str, bytes]]
 WriteCorpus = Callable[..., Path]

@@ -35,7 +35,7 @@ from finpile.errors import ConfigError, InputError
 from finpile.output.layout import Layout, document_part
 from finpile.output.manifest import MANIFEST_VERSION, write_manifest
 from finpile.output.stage_record import file_record
-from finpile.plugins import stages
+from tests.support.required_stages import required
 
 #: (id, dataset, source, text, split, date, sub-source, meta)
 DOCUMENTS = [
@@ -161,7 +161,7 @@ def test_a_run_and_its_export_are_scored_equally_beside_each_other(
 ) -> None:
     tokenizer, build = all_bytes(), write_build(tmp_path / "out")
     files = [asdict(file_record(str(build), path)) for path in storage.list_files(str(build))]
-    ran = [{"stage": name, "files": files if name == "split" else []} for name in stages.required()]
+    ran = [{"stage": name, "files": files if name == "split" else []} for name in required()]
     manifest = {"version": MANIFEST_VERSION, "stages": ran, "config": {"heldout": {"after": "2020-12-31"}}}
     write_manifest(Layout(str(build)).manifest, manifest)
     shape = ModelConfig(architecture="gpt-neox", num_layers=1, num_heads=2, hidden_size=16)
