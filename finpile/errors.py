@@ -79,6 +79,16 @@ def command_line(*words: str) -> str:
     return shlex.join(["finpile", *words])
 
 
+def count_of(number: int, what: str) -> str:
+    """A number of things, of which `what` is one.
+
+    >>> count_of(1, "input file"), count_of(2_000, "row of the ledger")
+    ('1 input file', '2,000 rows of the ledger')
+    """
+    noun, of, rest = what.partition(" of ")
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {noun}s{of}{rest}"
+
+
 def closest(name: str, known: Iterable[str]) -> str:
     """The end of a message about an unknown name that lists the known ones; empty if none of them is similar."""
     found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)

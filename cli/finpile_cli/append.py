@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from finpile.errors import count_of
 from finpile.output.layout import Layout
 from finpile.output.manifest import counts_by_stage, load_manifest
 from finpile.output.snapshots import number_of
@@ -58,7 +59,8 @@ def close(console: Console, manifest: Mapping[str, Any], out: str, num_run: int,
     number, added, rewritten = facts["number"], facts["added"], facts["rewritten"]
     if is_new:
         console.line(
-            f"snapshot {number}: {documents:,} documents; {len(added)} files added, {len(rewritten)} rewritten"
+            f"snapshot {number}: {count_of(documents, 'document')}; {count_of(len(added), 'file')} added, "
+            f"{len(rewritten)} rewritten"
         )
         for path, replacing in list(rewritten.items())[:_NUM_SHOWN]:
             console.line(f"rewritten: {path} as {', '.join(replacing) or 'nothing'}")
@@ -66,7 +68,7 @@ def close(console: Console, manifest: Mapping[str, Any], out: str, num_run: int,
             console.line(f"rewritten: {len(rewritten) - _NUM_SHOWN} more, which --json names")
         tell_of_tokens(console, manifest)
     else:
-        console.line(f"no new files: snapshot {number} with {documents:,} documents stays")
+        console.line(f"no new files: snapshot {number} with {count_of(documents, 'document')} stays")
     console.result(
         {
             "out": out,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from finpile.errors import ConfigError
+from finpile.errors import ConfigError, count_of
 from finpile_cli.console import Console, json_option, quantity
 from finpile_cli.paths import PathOrUrl
 from finpile_cli.serving import serve
@@ -127,8 +127,8 @@ def explore_command(
             tokenizers=tokenizers,
             advance=advance,
         )
-    texts = f"texts of {written.num_texts:,} documents" if written.num_texts else "no texts"
-    console.line(f"{written.num_files:,} files, {quantity(written.num_bytes, 'B')}, {texts}")
+    texts = f"texts of {count_of(written.num_texts, 'document')}" if written.num_texts else "no texts"
+    console.line(f"{count_of(written.num_files, 'file')}, {quantity(written.num_bytes, 'B')}, {texts}")
     console.line(f"open {written.folder}/index.html")
     console.result(
         {

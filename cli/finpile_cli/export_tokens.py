@@ -7,7 +7,7 @@ from dataclasses import asdict
 import click
 
 from finpile import storage
-from finpile.errors import command_line
+from finpile.errors import command_line, count_of
 from finpile.output.layout import Layout
 from finpile.output.snapshots import numbers
 from finpile.tokens.build_shards import open_shards
@@ -36,7 +36,7 @@ def export_tokens_command(out: str, output: str, file_format: str, split: str, a
         result = export_tokens(store, output, file_format)
     files = [storage.join(output, name) for name in result.files]
     console.lines(files)
-    counts = f"{result.num_tokens:,} tokens"
+    counts = count_of(result.num_tokens, "token")
     if result.entries != "tokens":
         counts = f"{result.num_entries:,} {result.entries}, {counts}"
     console.line(counts)

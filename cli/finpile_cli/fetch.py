@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from finpile.errors import ConfigError, FetchError
+from finpile.errors import ConfigError, FetchError, count_of
 from finpile.fetch import common_crawl, edgar, wikipedia
 from finpile.version import __version__
 from finpile_cli.console import Console, json_option, quantity
@@ -224,7 +224,7 @@ class _Run:
         """Prints what the run did. Raises: FetchError if a file could not be fetched."""
         outcome, failures = self.outcome, self.outcome.failures
         self._console.line(
-            f"fetched {outcome.num_fetched:,} files, {quantity(outcome.num_bytes, 'B')}; "
+            f"fetched {count_of(outcome.num_fetched, 'file')}, {quantity(outcome.num_bytes, 'B')}; "
             f"{outcome.num_here:,} were here; {len(failures):,} failed"
         )
         for _, message in failures[:_NUM_SHOWN]:
@@ -239,7 +239,7 @@ class _Run:
             }
         )
         if failures:
-            count = f"{len(failures):,} {what}{'s' if len(failures) > 1 else ''}"
+            count = count_of(len(failures), what)
             raise FetchError(f"{count} could not be fetched: run the same command again: it resumes")
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from finpile.errors import count_of
 from finpile_cli.console import Console, json_option
 from finpile_cli.option_groups import dataset_option, source_option, where_option
 from finpile_cli.paths import PathOrUrl
@@ -73,8 +74,8 @@ def ls_command(
         for row in rows:
             echo(_CONTROL.sub(lambda sign: ascii(sign[0])[1:-1], "  ".join(_parts(row))))
             num_rows += 1
-    kind = "rows of the ledger" if wanted.is_of_ledger else "documents"
-    click.echo(f"{num_rows:,} {kind}{', and maybe more' if num_rows == limit else ''}", err=True)
+    counted = count_of(num_rows, "row of the ledger" if wanted.is_of_ledger else "document")
+    click.echo(f"{counted}{', and maybe more' if num_rows == limit else ''}", err=True)
 
 
 def _nothing(amount: float) -> None:

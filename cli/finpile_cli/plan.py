@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from finpile.errors import count_of
 from finpile_cli.build import load
 from finpile_cli.console import Console, duration, json_option, quantity
 from finpile_cli.option_groups import Bytes, memory_option, shard_size_option
@@ -104,8 +105,8 @@ def plan_command(
 def _show(console: Console, name: str, plan: Plan, bounds: list[Limit]) -> None:
     stored = sum(source.stored_bytes for source in plan.inputs)
     text = f"{quantity(stored, 'B')} of inputs, about {quantity(plan.text_bytes, 'B')} of text"
-    workers = f"{plan.workers:,} {'worker' if plan.workers == 1 else 'workers'}"
-    console.line(f"{text} in {plan.documents:,.0f} documents and {plan.shards:,} shards; {workers}")
+    shards = count_of(plan.shards, "shard")
+    console.line(f"{text} in {plan.documents:,.0f} documents and {shards}; {count_of(plan.workers, 'worker')}")
     console.table("Inputs", list(_INPUT_COLUMNS), [_input_cells(source) for source in plan.inputs])
     if not all(source.is_sampled for source in plan.inputs):
         console.line("* no document was read: sizes are those of other inputs of the format")
@@ -113,7 +114,7 @@ def _show(console: Console, name: str, plan: Plan, bounds: list[Limit]) -> None:
     largest = plan.largest
     memory = f"{quantity(largest.machine_bytes, 'B')} on one machine ({largest.stage})"
     console.line(f"time {duration(plan.seconds)}, memory {memory}, disk {quantity(plan.disk_bytes, 'B')}")
-    shards = f"{plan.token_shards:,} training {'shard' if plan.token_shards == 1 else 'shards'}"
+    shards = count_of(plan.token_shards, "training shard")
     console.line(f"{plan.tokens:,.0f} tokens in {shards}, before duplicates are removed and documents held out")
     columns = ["quantity", "here", "bound", "reached at text of"]
     console.table("What breaks first", columns, [_bound_cells(bound) for bound in bounds])

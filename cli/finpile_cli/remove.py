@@ -10,7 +10,7 @@ import click
 from finpile import storage
 from finpile.documents.conditions import Condition
 from finpile.documents.split import TRAIN
-from finpile.errors import ConfigError, InputError, command_line
+from finpile.errors import ConfigError, InputError, command_line, count_of
 from finpile.history.document import find_ids
 from finpile.output.layout import Layout
 from finpile.output.manifest import counts_by_stage, load_manifest
@@ -132,15 +132,16 @@ def _wanted(
 def _close(console: Console, manifest: Mapping[str, Any], out: str, runs: Sequence[str], *, is_new: bool) -> None:
     """Prints what the snapshot has."""
     documents = sum(row["documents"] for row in counts_by_stage(manifest)["split"]["documents"])
-    facts = manifest.get("snapshot", {"number": 0})
+    facts, counted = manifest.get("snapshot", {"number": 0}), count_of(documents, "document")
     if not is_new or "taken_down" not in facts:
-        console.line(f"all were taken down before: snapshot {facts['number']} with {documents:,} documents stays")
+        console.line(f"all were taken down before: snapshot {facts['number']} with {counted} stays")
         console.result({"out": out, "snapshot": facts["number"], "documents": documents, "taken_down": 0})
         return
     gone = facts["taken_down"]
     console.line(
-        f"snapshot {facts['number']}: {documents:,} documents; {gone['documents']:,} taken down, of which "
-        f"{gone['published']:,} were published; {len(facts['added'])} files added, {len(facts['rewritten'])} rewritten"
+        f"snapshot {facts['number']}: {counted}; {gone['documents']:,} taken down, "
+        f"{gone['published']:,} of them published; {count_of(len(facts['added']), 'file')} added, "
+        f"{len(facts['rewritten'])} rewritten"
     )
     tell_of_tokens(console, manifest)
     steps = {run: steps_with(out, run, gone["tokens"]) for run in runs}
@@ -156,8 +157,8 @@ def _close(console: Console, manifest: Mapping[str, Any], out: str, runs: Sequen
 
 def _print_preview(console: Console, found: Mapping[str, Any], out: str, runs: Sequence[str]) -> None:
     console.line(
-        f"would take down {found['documents']:,} documents, of which {found['published']:,} are published; "
-        f"{found['copies']:,} documents were removed as copies of them"
+        f"would take down {count_of(found['documents'], 'document')}, {found['published']:,} of them published, and "
+        f"{count_of(found['copies'], 'document')} removed as copies of them"
     )
     for row in found["sources"]:
         console.line(f"  {row['dataset']} / {row['source']}: {row['documents']:,}")
@@ -176,8 +177,9 @@ def _print_tokens(console: Console, out: str, tokens: Mapping[str, Any], steps: 
         shown = ", ".join(map(str, numbers[:_NUM_SHOWN])) + (", ..." if len(numbers) > _NUM_SHOWN else "")
         folder = Layout(out).snapshot_tokens(snapshot).tokens
         console.line(
-            f"tokens: {sum(map(bool, here.values())):,} of them are still in {folder}, in {len(numbers):,} training "
-            f"sequences{f' ({shown})' if shown else ''} and {heldout:,} held-out documents"
+            f"tokens: {sum(map(bool, here.values())):,} of them are still in {folder}, in "
+            f"{count_of(len(numbers), 'training sequence')}{f' ({shown})' if shown else ''} and "
+            f"{count_of(heldout, 'held-out document')}"
         )
     for run, seen in steps.items():
         told = f"steps {', '.join(map(str, seen[:_NUM_SHOWN]))}{', ...' if len(seen) > _NUM_SHOWN else ''} saw them"

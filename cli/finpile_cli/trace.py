@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from finpile.documents.split import TRAIN
-from finpile.errors import ConfigError, InputError
+from finpile.errors import ConfigError, InputError, count_of
 from finpile.output.layout import Layout
 from finpile.output.snapshots import BUILD, check_tokens, is_published
 from finpile_cli.console import Console, json_option
@@ -110,7 +110,8 @@ def _trace_sequence(console: Console, out: str, sequence: str, heldout: tuple[st
     except IndexError as error:
         raise InputError(f"{out}: no {error}") from None
     documents = documents_of(out, spans, snapshot)
-    console.line(f"sequence {sequence}: {len(spans)} spans of {len(documents)} documents", style="bold")
+    counted = count_of(len(documents), "document")
+    console.line(f"sequence {sequence}: {count_of(len(spans), 'span')} of {counted}", style="bold")
     for document in documents:
         _print_document(console, document)
         for span in document.spans:
@@ -131,7 +132,8 @@ def _trace_step(console: Console, out: str, run: str, step: int, rank: str | Non
     windows = seen_batches(run, provenance.store).windows(step, int(part["rank"]), int(part["size"]))
     spans = [span for window in windows for span in provenance.spans(*window)]
     documents = documents_of(out, spans, snapshot)
-    console.line(f"step {step}: {len(windows)} sequences, {len(documents)} documents", style="bold")
+    counted = count_of(len(documents), "document")
+    console.line(f"step {step}: {count_of(len(windows), 'sequence')}, {counted}", style="bold")
     for document in documents:
         _print_document(console, document)
         places = ", ".join(f"{span.sequence}:{span.begin}" for span in document.spans)
@@ -200,10 +202,10 @@ def _print_document(console: Console, document: TracedDocument) -> None:
         if row[name] and row[name] != "{}":
             console.line(f"  {name:<10} {row[name]}")
     for cut in document.cuts:
-        counts = f"{cut['spans']:,} spans of {cut['bytes']:,} bytes"
+        counts = f"{count_of(cut['spans'], 'span')} of {count_of(cut['bytes'], 'byte')}"
         console.line(f"  {'cut':<10} {counts} by {cut['stage']}: {cut['reason']}", style="red")
     for copy in document.copies:
-        counts = f"{copy['documents']:,} documents"
+        counts = count_of(copy["documents"], "document")
         console.line(f"  {'copies':<10} {counts} removed by {copy['stage']}: {copy['reason']}", style="green")
 
 

@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 import click
 
+from finpile.errors import count_of
 from finpile_cli.console import Console, json_option, quantity
 from finpile_cli.display import Display
 from finpile_cli.engine import BeamOptionsLast, Placement, heavy_imports, placement_options
@@ -39,11 +40,12 @@ def vacuum_command(out: str, keep: int, dry_run: bool, placement: Placement, as_
         would = "would be " if dry_run else ""
         console.line(
             f"snapshots {', '.join(map(str, found.kept))} {would}kept, {len(found.dropped)} {would}dropped; "
-            f"{len(found.deleted):,} files with {quantity(found.deleted_bytes, 'B')} {would}deleted"
+            f"{count_of(len(found.deleted), 'file')} with {quantity(found.deleted_bytes, 'B')} {would}deleted"
         )
         if found.documents:
-            rewritten = "" if dry_run else f" in {len(found.rewritten):,} files that stay"
-            console.line(f"texts of {found.documents:,} documents that were taken down {would}blanked{rewritten}")
+            rewritten = "" if dry_run else f", in {count_of(len(found.rewritten), 'file')} of those that stay"
+            gone = count_of(found.documents, "taken-down document")
+            console.line(f"texts of {gone} {would}blanked{rewritten}")
             if found.tokens:
                 folders = ", ".join(f"{out}/{folder}" for folder in found.tokens)
                 console.line(

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 
+from finpile.errors import count_of
 from finpile.plugins.chart import CHARTS
 from finpile.report.dates import dates_table
 from finpile.report.eval_sets import EvalSetFacts, evaluation_table
@@ -133,7 +134,7 @@ def _further_tables(
 
 def _lead(statistics: CorpusStatistics, facts: BuildFacts) -> str:
     datasets = len({row.dataset for row in statistics.sources})
-    text = f"{_plural(len(statistics.sources), 'source')} in {_plural(datasets, 'dataset')}"
+    text = f"{count_of(len(statistics.sources), 'source')} in {count_of(datasets, 'dataset')}"
     cut = f"; documents after {html.escape(facts.heldout_after)} are held out" if facts.heldout_after else ""
     return f"<p>{text}{cut}.</p>"
 
@@ -167,10 +168,6 @@ def _foot(facts: BuildFacts) -> str:
     )
     more = "Settings, times, memory and versions of packages: <code>manifest.json</code>."
     return f"<footer><dl>{lines}</dl><p>{more}</p></footer>" if lines else ""
-
-
-def _plural(number: int, what: str) -> str:
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def _style() -> str:

@@ -15,6 +15,7 @@ from finpile.dedup.order import UNDATED
 from finpile.dedup.redirects import redirected_from
 from finpile.documents.segments import segments_of, share_of
 from finpile.documents.split import TRAIN
+from finpile.errors import count_of
 from finpile.output.manifest import CERTIFICATE
 from finpile.output.takedowns import TAKEDOWN
 from finpile.verify.check import Check
@@ -92,7 +93,8 @@ class _Found:
             for name, end in sorted(self._named.items())
             if self._ends.get(name, end) > end
         ]
-        counted = f"{self._num_rows['documents']:,} documents and {self._num_rows['removed']:,} rows of the ledger"
+        documents, rows = (self._num_rows[name] for name in ("documents", "removed"))
+        counted = f"{count_of(documents, 'document')} and {count_of(rows, 'row of the ledger')}"
         return Check.of(f"nothing is later than {self._cut.day}, and no decision names what is", wrong, counted)
 
     def check_tokenizer(self, trained: Mapping[str, Any], most: int | None) -> Check:

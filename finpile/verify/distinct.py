@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from finpile.dedup import exact
 from finpile.documents.document import DIGEST_BYTES
+from finpile.errors import count_of
 from finpile.output.layout import row_of
 from finpile.verify.check import Check
 from finpile.verify.output import Output
@@ -35,7 +36,7 @@ def checks(output: Output) -> list[Check]:
             names = " and ".join(_named(output, paths, fold, first))
             wrong.append(f"{num_repeated:,} documents repeat the text of another, such as {names}")
     equal = "" if fold == "none" else f", where {fold.replace('_', ' and ')} do not count"
-    return [Check.of(_NAME, wrong, f"{total:,} documents{equal}")]
+    return [Check.of(_NAME, wrong, f"{count_of(total, 'document')}{equal}")]
 
 
 def _scopes(output: Output, scope: str) -> Iterable[list[str]]:

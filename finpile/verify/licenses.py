@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile.config.rows import entries_of
+from finpile.errors import count_of
 from finpile.output.layout import row_of
 from finpile.plugins.format import FORMATS
 from finpile.verify.check import Check
@@ -22,7 +23,9 @@ def checks(output: Output) -> list[Check]:
     for path, table in output.tables("documents", ["id", "license"]):
         num_documents += table.num_rows
         wrong += [f"{document} has another licence" for document in _wrong(table, entries.get(row_of(path), []))]
-    return [Check.of("licences are those of the corpus file, or of the record", wrong, f"{num_documents:,} documents")]
+    return [
+        Check.of("licences are those of the corpus file, or of the record", wrong, count_of(num_documents, "document"))
+    ]
 
 
 def _wrong(documents: pa.Table, entries: list[Mapping[str, Any]]) -> list[str]:

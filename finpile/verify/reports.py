@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from finpile import storage
+from finpile.errors import count_of
 from finpile.output.layout import Layout, row_of
 from finpile.output.published_files import PublishedFiles
 from finpile.report.figures import Cell
@@ -69,4 +70,4 @@ def _counted(output: Output) -> list[Check]:
         again.append(sum_sizes(*row_of(file.path), [document_sizes(table, None)]))
         num_docs += table.num_rows
     wrong = [] if again == recorded else ["the documents give other counts than those of the manifest"]
-    return [Check.of("counts of documents, characters and bytes", wrong, f"{num_docs:,} documents")]
+    return [Check.of("counts of documents, characters and bytes", wrong, count_of(num_docs, "document"))]

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from finpile import storage
 from finpile.documents.document import text_digest, text_views
 from finpile.documents.split import HELDOUT, TRAIN
+from finpile.errors import count_of
 from finpile.output.layout import heldout_tokens, row_of
 from finpile.output.manifest import SNAPSHOT
 from finpile.output.published_files import PublishedFile, PublishedFiles
@@ -67,7 +68,7 @@ def _of_snapshot(snapshot: Output, files: PublishedFiles) -> Check:
         new = pa.array([known.get(identifier) != digest for identifier, digest in texts], pa.bool_())
         if rows := pc.indices_nonzero(new).to_pylist():
             expected.add(table.filter(new), number, rows)
-    return Check.of(name, _differences(snapshot, facts, meta, expected), f"{expected.num_tokens:,} tokens")
+    return Check.of(name, _differences(snapshot, facts, meta, expected), count_of(expected.num_tokens, "token"))
 
 
 def _differences(snapshot: Output, facts: Mapping[str, Any], meta: TokenMeta, expected: tokens.Expected) -> list[str]:

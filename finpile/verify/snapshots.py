@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from finpile.errors import count_of
 from finpile.history.trace import facts_of_removal
 from finpile.output.layout import added_part, rewritten_part
 from finpile.output.manifest import SNAPSHOT
@@ -35,7 +36,7 @@ def checks(output: Output) -> list[Check]:
         for what in _wrong(output, number, manifest, manifests.get(number - 1))
     ]
     name = "files and removals of snapshots are what lies between them"
-    return [Check.of(name, wrong, f"{len(manifests):,} snapshots")]
+    return [Check.of(name, wrong, count_of(len(manifests), "snapshot"))]
 
 
 def _wrong(output: Output, number: int, manifest: _Manifest, before: _Manifest | None) -> Iterator[str]:

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile.documents.ledger import LEDGER_SCHEMA
+from finpile.errors import count_of
 from finpile.output.takedowns import TAKEDOWN, read_takedowns, tombstones
 from finpile.verify.check import Check
 from finpile.verify.output import Output
@@ -32,7 +33,7 @@ def checks(output: Output) -> list[Check]:
         ids = output.table(path, ["id"])["id"]
         found = sorted(set(ids.filter(pc.is_in(ids, names)).to_pylist()))
         wrong += [f"{path} has the document {name}" for name in found]
-    return [Check.of(_NAME, wrong, f"{listed.num_rows:,} documents")]
+    return [Check.of(_NAME, wrong, count_of(listed.num_rows, "document"))]
 
 
 def _sorted(rows: pa.Table) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from finpile.counts.texts import TextCounts
 from finpile.documents.document import Label, document_id, label_of, text_views
 from finpile.documents.split import HELDOUT, assign_split
+from finpile.errors import count_of
 from finpile.output.layout import split_of
 from finpile.output.snapshots import read_copies, with_copies
 from finpile.plugins import stages
@@ -91,10 +92,14 @@ class _Audit:
             self._text_is_restored("clean", digest="digest_before_filters"),
             self._duplicates_are_kept(),
             Check.of(
-                "every id is that of its source and locator, once", self._wrong_ids, f"{len(self._ids):,} documents"
+                "every id is that of its source and locator, once",
+                self._wrong_ids,
+                count_of(len(self._ids), "document"),
             ),
             Check.of(
-                "what was cut from a document has its date", self._wrong_dates, f"{len(self._dates):,} documents cut"
+                "what was cut from a document has its date",
+                self._wrong_dates,
+                f"{count_of(len(self._dates), 'document')} cut",
             ),
             self._heldout_is_later(),
         ]
@@ -176,7 +181,9 @@ class _Audit:
             total += read
             if read + more[source] != kept + removed:
                 wrong.append(f"{'/'.join(source)}: {read} read, {kept} kept, {removed} removed")
-        return Check.of("documents read = kept + removed, for every source", wrong, f"{total:,} documents read")
+        return Check.of(
+            "documents read = kept + removed, for every source", wrong, f"{count_of(total, 'document')} read"
+        )
 
     def _text_is_restored(self, *names: str, digest: str) -> Check:
         wrong = []
@@ -195,5 +202,5 @@ class _Audit:
         )
 
     def _heldout_is_later(self) -> Check:
-        counted = f"{self._num_heldout:,} documents after {self._heldout_after or 'no day'}"
+        counted = f"{count_of(self._num_heldout, 'document')} after {self._heldout_after or 'no day'}"
         return Check.of("what is held out is later than all that is trained on", self._wrong_split, counted)

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 from finpile import storage
 from finpile.documents.document import DIGEST_BYTES, SUB_SOURCE, text_digest, text_views
 from finpile.documents.split import HELDOUT, TRAIN
+from finpile.errors import count_of
 from finpile.output.layout import heldout_tokens, row_of
 from finpile.output.published_files import Advance, PublishedFile, PublishedFiles
 from finpile.tokens.counts import count_documents
@@ -170,7 +171,9 @@ def _are_counted(counts: Mapping[str, Any], expected: Expected, length: int) -> 
     wrong += [f"the documents do not give {row}" for row in sorted(set(recorded) - set(again))]
     if not wrong and recorded != again:
         wrong.append("the statistics do not list every file of documents once")
-    return Check.of("counts of documents, characters, bytes and tokens", wrong, f"{expected.train.num_tokens:,} tokens")
+    return Check.of(
+        "counts of documents, characters, bytes and tokens", wrong, count_of(expected.train.num_tokens, "token")
+    )
 
 
 def _are_encoded(output: Output, meta: TokenMeta, expected: Expected) -> Check:
@@ -184,7 +187,7 @@ def _are_encoded(output: Output, meta: TokenMeta, expected: Expected) -> Check:
         wrong.append(f"{len(store)} sequences, the documents give {stream.num_tokens // meta.sequence_length}")
     else:
         wrong += compare(store, meta, expected, stream, output.advance)
-    return Check.of(name, wrong, f"{len(store):,} sequences of {meta.sequence_length}")
+    return Check.of(name, wrong, f"{count_of(len(store), 'sequence')} of {meta.sequence_length}")
 
 
 def _are_held_out(output: Output, meta: TokenMeta, recorded: list[dict[str, Any]], expected: Expected) -> Check:
@@ -208,7 +211,7 @@ def _are_held_out(output: Output, meta: TokenMeta, recorded: list[dict[str, Any]
         found_there = compare_padded(heldout_tokens(output.layout, *source), meta, expected, stream, output.advance)
         wrong += [f"{source}: {what}" for what in found_there]
     name = "held-out token shards = held-out documents, encoded, by source"
-    return Check.of(name, wrong, f"{sum(stream.num_tokens for stream in expected.heldout.values()):,} tokens")
+    return Check.of(name, wrong, count_of(sum(stream.num_tokens for stream in expected.heldout.values()), "token"))
 
 
 def compare(store: TokenStore, meta: TokenMeta, expected: Expected, stream: Stream, advance: Advance) -> list[str]:

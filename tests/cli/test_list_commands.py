@@ -30,7 +30,7 @@ def test_ls_prints_removals_with_stage_reason_and_place(run: Run, sample_build: 
         "d835b9a4d902e1c84dec4e857791d4a5", *found.out.split()[1:2], "73", "C4/C4",
         "clean:", "c4_ellipsis", "(267-340)", found.out.split()[-1],
     ]  # fmt: skip
-    assert found.err == "1 rows of the ledger\n"
+    assert found.err == "1 row of the ledger\n"
     removed = run("ls", sample_build, "--removed", "--reason", "near_duplicate").out.splitlines()
     assert len(removed) == 12
     assert all("  near: near_duplicate  " in line for line in removed)

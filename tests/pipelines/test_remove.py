@@ -290,7 +290,7 @@ def test_the_command_removes_by_pattern(copies: tuple[Path, CorpusConfig]) -> No
     command = ["remove", str(out), "--why", "they asked"]
     result = CliRunner().invoke(finpile, [*command, "--where", "locator=Web-*"], catch_exceptions=False)
     assert result.exit_code == 0
-    assert "snapshot 1: 2 documents; 1 taken down, of which 1 were published" in result.output
+    assert "snapshot 1: 2 documents; 1 taken down, 1 of them published" in result.output
     again = CliRunner().invoke(finpile, [*command, "--where", "locator=Web-*"], catch_exceptions=False)
     assert "all were taken down before: snapshot 1 with 2 documents stays" in again.output
     empty = out.parent / "requests.txt"
