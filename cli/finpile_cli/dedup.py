@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from finpile.config import CorpusConfig, DedupConfig, HeldoutConfig, NearConfig, SubstringConfig
-from finpile.errors import ConfigError, command_line
+from finpile.errors import ConfigError, command_line, count_of
 from finpile.output.build_state import DEDUP_NAME
 from finpile_cli.build import fitted, stage_lines
 from finpile_cli.console import Console, json_option, quantity
 from finpile_cli.display import Display
 from finpile_cli.engine import Again, BeamOptionsLast, Placement, again_options, heavy_imports, placement_options
-from finpile_cli.option_groups import memory_option, number_or, shard_size_option
+from finpile_cli.option_groups import memory_option, named_by_options, number_or, shard_size_option
 from finpile_cli.paths import PathOrUrl, output_option, takedowns_option, text_field_option
 
 if TYPE_CHECKING:
@@ -152,12 +152,14 @@ def dedup_command(
     """
     began = time.monotonic()
     console = Console(as_json)
-    dedup = _dedup_config(order, near, exact_fold, settings)
+    with named_by_options():
+        dedup = _dedup_config(order, near, exact_fold, settings)
     has_kernels = dedup.near is not None or dedup.substring is not None
     with heavy_imports(is_lean=placement.is_local, has_kernels=has_kernels):
         from finpile_cli.dedup_inputs import find_inputs
 
-    found = find_inputs(inputs, output, text_field, timestamp_field, date_format)
+    with named_by_options():
+        found = find_inputs(inputs, output, text_field, timestamp_field, date_format)
     config = _corpus(found, dedup)
     with heavy_imports():
         from finpile_pipelines.build import DEDUPLICATED, Sizes, build
@@ -231,7 +233,7 @@ def _described(found: Inputs) -> str:
     counts: dict[str, int] = {}
     for source in found.sources:
         counts[source.label] = counts.get(source.label, 0) + len(source.paths)
-    return ", ".join(f"{count:,} {kind} {'file' if count == 1 else 'files'}" for kind, count in sorted(counts.items()))
+    return ", ".join(count_of(count, f"{kind} file") for kind, count in sorted(counts.items()))
 
 
 # --- the closing table -----------------------------------------------------------------------------------------------

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import click
+
+from finpile.errors import ConfigError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _UNITS = ("", "K", "M", "G", "T", "P")
@@ -47,6 +50,20 @@ def grouped(
         return call  # type: ignore[return-value]
 
     return decorate
+
+
+@contextmanager
+def named_by_options(prefix: str = "") -> Iterator[None]:
+    """Within it, errors about a key of the corpus file, below `prefix`, name the option of the command that sets it:
+    `--near-edit-similarity` for `near.edit_similarity`, `--text-field` for `fields.text`."""
+    try:
+        yield
+    except ConfigError as error:
+        key, _, what = str(error).removeprefix(prefix).partition(" ")
+        option = "--" + re.sub(r"^fields\.(\w+)$", r"\1-field", key).replace(".", "-").replace("_", "-")
+        if not any(option in parameter.opts for parameter in click.get_current_context().command.params):
+            raise
+        raise ConfigError(f"{option} {what}") from None
 
 
 def number_or(word: str) -> Any:

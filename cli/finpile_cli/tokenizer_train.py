@@ -18,7 +18,7 @@ from finpile.report.vocabulary import short_chunks, shortfall
 from finpile_cli.console import Console, json_option
 from finpile_cli.display import Display
 from finpile_cli.engine import Again, BeamOptionsLast, Placement, again_options, placement_options
-from finpile_cli.option_groups import number_or
+from finpile_cli.option_groups import named_by_options, number_or
 from finpile_cli.paths import PathOrUrl, output_option, text_field_option
 
 if TYPE_CHECKING:
@@ -122,7 +122,8 @@ def train_command(
         _check_options_of_like(ctx)
         _train_like(console, like, docs, output, settings["vocab_size"], text_field, **again)
         return
-    config = read_settings(preset, settings)
+    with named_by_options("tokenizer."):
+        config = read_settings(preset, settings)
     from finpile_pipelines.unigram.train_folder import check_held_out, evaluate_folder, train_folder
 
     if heldout:

@@ -24,9 +24,9 @@ from finpile.config import load_config
 from finpile.errors import ConfigError
 from finpile.output.layout import CARD_FILES
 from finpile.plugins.format import FORMATS
-from finpile.plugins.stages import required
 from finpile.sources.readers.reading import read_file
 from finpile.storage import read_json
+from tests.support.required_stages import required
 from tests.support.trees import files_below, rows_below
 
 Run = Callable[..., Any]
@@ -475,12 +475,29 @@ def test_a_fresh_run_brings_documents_that_were_taken_down_back_if_their_ids_are
     out, saved = Path(shutil.copytree(made / "out", tmp_path / "out")), tmp_path / "ids.txt"
     gone = rows_below(out / "documents")[0]["id"]
     assert run("remove", out, "--document", gone, "--why", "they asked").code == 0
+    again = run("dedup", made / "in.jsonl", "-o", out, "--workers", 1).refusal()
+    assert "holds snapshots of `finpile remove`: say --fresh" in again
     fresh = ("dedup", made / "in.jsonl", "-o", out, "--workers", 1, "--fresh")
     assert "say --takedowns-to FILE" in run(*fresh).refusal()
     assert run(*fresh, "--takedowns-to", saved).code == 0
     assert kept_ids(out) == kept_ids(made / "out")
     assert run("remove", out, "--documents-from", saved, "--why", "they asked").code == 0
     assert gone not in {row["id"] for row in rows_below(out / "documents")}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--near-edit-similarity", "5"], "--near-edit-similarity is 5.0: expected 0 < value <= 1"),
+        (["--substring-min-length", "1"], "--substring-min-length is 1: expected at least 2"),
+        (["--substring-min-length", "50", "--substring-min-chars", f"{10**9}"], "--substring-min-chars is 1,000,"),
+        (["--date-format", "xyz"], "--date-format 'xyz' is not known"),
+        (["--text-field", "{{"], "--text-field is '{{': expected a field"),
+    ],
+)
+def test_errors_about_settings_name_the_option(run: Run, tmp_path: Path, options: list[str], message: str) -> None:
+    file = write_texts(tmp_path / "in.jsonl", STORY)
+    assert run("dedup", file, "-o", tmp_path / "out", *options).refusal().startswith(message)
 
 
 def test_copy_of_a_build_may_be_deduplicated_again(run: Run, made: Path, tmp_path: Path) -> None:
