@@ -13,7 +13,7 @@ import click
 from finpile.config import TokenizerConfig
 from finpile.config.tokenizer import LEAST_ENTRIES
 from finpile.documents.document import Label, label_of
-from finpile.errors import ConfigError
+from finpile.errors import ConfigError, count_of
 from finpile.report.vocabulary import short_chunks, shortfall
 from finpile_cli.console import Console, json_option
 from finpile_cli.display import Display
@@ -183,7 +183,8 @@ def _train_like(
     short = shortfall(about, size="--vocab-size", chunk_settings="")
     if short:
         console.warn(short)
-    console.line(f"{record.num_docs:,} documents, {record.num_bytes:,} bytes, {record.vocab_size:,} entries")
+    text = f"{count_of(record.num_docs, 'document')}, {count_of(record.num_bytes, 'byte')}"
+    console.line(f"{text}, {record.vocab_size:,} entries")
     console.line(f"tokenizer: {file}")
     warnings = [short] if short else []
     console.result({"out": out, "ran": ran, **asdict(record), "warnings": warnings, "tokenizer": file})
@@ -289,7 +290,7 @@ def _warnings(trained: TrainedFolder, config: TokenizerConfig) -> Iterable[str]:
 
 
 def _shown(bits: float | None) -> str:
-    return "" if bits is None else f"{bits:.4f}"
+    return "" if bits is None else f"{bits:z.4f}"
 
 
 def _held_out_cells(row: HeldOut) -> list[Any]:

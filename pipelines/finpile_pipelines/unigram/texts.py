@@ -18,7 +18,7 @@ from finpile import storage
 from finpile.documents.document import Label, label_of
 from finpile.documents.segments import share_of
 from finpile.documents.split import TRAIN
-from finpile.errors import InputError
+from finpile.errors import InputError, count_of
 from finpile.output.layout import Layout, row_of
 from finpile.output.published_files import PublishedFile
 from finpile.output.snapshots import document_files
@@ -180,7 +180,7 @@ def measure_texts(run: TrainingRun, files: Sequence[TextFile]) -> tuple[Training
         return pipeline | Tasks(files) | "Measure" >> graph.FlatMap(_measure_file)
 
     narrow, _ = run.narrowed(len(files))
-    rows = narrow.step("measure", construct, lambda rows: f"{len(files)} files")
+    rows = narrow.step("measure", construct, lambda rows: count_of(len(files), "file"))
     broken = [row["error"] for row in rows if "error" in row]
     if broken:
         run.folder.file("measure.json").remove()
@@ -189,7 +189,7 @@ def measure_texts(run: TrainingRun, files: Sequence[TextFile]) -> tuple[Training
     for row in rows:
         domain_bytes[label_of(row)] += row["bytes"]
     if not +domain_bytes:
-        raise InputError(f"the {len(files)} files named hold no text to train on: name files with text")
+        raise InputError(f"no text to train on in {count_of(len(files), 'file')}: name files with text")
     sizes: Counter[str] = Counter()
     for row in rows:
         sizes[row["file"]] += row["bytes"]
