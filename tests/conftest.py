@@ -206,10 +206,10 @@ def run_with_bounds_checks(checked_kernels: Path) -> Callable[..., None]:
 
     def run(program: str, *folders: Path) -> None:
         paths = os.pathsep.join(map(str, (ROOT, ROOT / "tokenizer", *folders)))
-        # Without optimisation they compile faster, and have the same checks.
+        # Numba does not cache kernels without optimisation: unused addresses stay in them.
         checks = {
             "NUMBA_BOUNDSCHECK": "1",
-            "NUMBA_OPT": "0",
+            "NUMBA_OPT": "1",
             "NUMBA_CACHE_DIR": str(checked_kernels),
             "PYTHONPATH": paths,
         }
