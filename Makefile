@@ -6,25 +6,30 @@ OUT ?= out/sample
 WORKERS ?= 2
 # The folder of real corpora that tests and benchmarks read (CONTRIBUTING.md).
 export FINPILE_DATA ?= data
+# Without the bytecode of all modules, most of which nothing imports: imports write that of theirs.
+PIP := $(BIN)/python -m pip install -q --no-compile -c constraints.txt
+export PYTHONDONTWRITEBYTECODE :=
+# What compiles Numba's kernels; before the tests, whose processes would compile them at the same time.
+KERNELS := finpile.clean.warmup finpile.dedup finpile_tokenizer
 PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-all engines install-engines lint style types fast-tests all-tests schemas docs bench clean
+.PHONY: demo test test-all engines install-engines lint style types checked $(KERNELS) schemas docs bench clean
 
 demo: $(VENV)/.core  ## install, build the sample corpus, say where the report is
 	$(BIN)/finpile build pipelines/configs/sample.yaml -o $(OUT)
 
-test: style  ## what CI runs
-	+$(MAKE) --no-print-directory --jobs=2 types fast-tests
+test: checked  ## what CI runs
+	$(PYTEST) -m "not slow"
 
-test-all: style  ## the same, with the tests that take minutes or need the real corpora
+test-all: checked  ## the same, with the tests that take minutes or need the real corpora
 	-+$(MAKE) --no-print-directory install-engines
-	+$(MAKE) --no-print-directory --jobs=2 types all-tests
+	$(PYTEST)
 
 engines: install-engines  ## Spark and Flink as clusters on this machine build the sample on an S3 server (Java, Maven, Go)
 	$(BIN)/python -m pytest -q -rs tests/pipelines/test_engines.py
 
 install-engines: $(VENV)/.dev  ## what `engines` needs; nothing is started
-	$(BIN)/python -m pip install -q -c constraints.txt -e ".[s3]"
+	$(PIP) -e ".[s3]"
 	pipelines/runners/stores/up --install
 	pipelines/runners/spark/up --install
 	pipelines/runners/flink/up --install
@@ -39,11 +44,11 @@ style: $(VENV)/.dev
 types: $(VENV)/.dev
 	$(BIN)/mypy
 
-fast-tests: $(VENV)/.dev
-	$(PYTEST) -m "not slow"
+checked: $(VENV)/.dev
+	+$(MAKE) --no-print-directory --jobs=2 lint $(KERNELS)
 
-all-tests: $(VENV)/.dev
-	$(PYTEST)
+$(KERNELS): $(VENV)/.dev
+	$(BIN)/python -c "import $@; $@.compile_kernels()"
 
 schemas: $(VENV)/.dev  ## render schemas/ from the code
 	$(BIN)/python schemas/render.py
@@ -62,16 +67,16 @@ $(VENV)/.pip:
 	touch $@
 
 $(VENV)/.core: $(VENV)/.pip pyproject.toml constraints.txt
-	$(BIN)/python -m pip install -q -c constraints.txt -e .
+	$(PIP) -e .
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.pip pyproject.toml constraints.txt
-	$(BIN)/python -m pip install -q -c constraints.txt torch==2.13.0
-	$(BIN)/python -m pip install -q -c constraints.txt -e ".[dev]"
+	$(PIP) torch==2.13.0
+	$(PIP) -e ".[dev]"
 	touch $@ $(VENV)/.core
 
 $(VENV)/.docs: $(VENV)/.pip pyproject.toml constraints.txt
-	$(BIN)/python -m pip install -q -c constraints.txt -e ".[docs]"
+	$(PIP) -e ".[docs]"
 	touch $@ $(VENV)/.core
 
 clean:
