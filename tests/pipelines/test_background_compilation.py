@@ -189,17 +189,23 @@ def test_small_corpora_are_processed_by_this_process_alone(
     assert sized_engine(_context(Sizes()), Work(size_bytes=corpus_bytes)).num_workers == num_workers
 
 
-@pytest.mark.parametrize(("work_bytes", "expected"), [(199, (True, 3)), (200, (False, 2)), (900, (False, 3))])
-def test_workers_are_processes_where_each_has_enough_to_do(work_bytes: int, expected: tuple[bool, int]) -> None:
-    engine = sized_engine(_context(Sizes(worker_bytes=100, small_bytes=0)), Work(size_bytes=work_bytes))
+@pytest.mark.parametrize(
+    ("num_workers", "work_bytes", "expected"),
+    [(2, 199, (True, 2)), (2, 200, (False, 2)), (3, 299, (True, 3)), (3, 300, (False, 3)), (8, 400, (False, 4))],
+)
+def test_workers_are_processes_where_each_has_enough_to_do(
+    num_workers: int, work_bytes: int, expected: tuple[bool, int]
+) -> None:
+    context = _context(Sizes(worker_bytes=100, small_bytes=0), num_workers)
+    engine = sized_engine(context, Work(size_bytes=work_bytes))
     assert (engine.threads, engine.num_workers) == expected
 
 
-def _context(sizes: Sizes) -> Context:
+def _context(sizes: Sizes, num_workers: int = 3) -> Context:
     from finpile_pipelines.runner.engine import Engine
 
     context: Any = Context.__new__(Context)
-    for name, value in (("engine", Engine(num_workers=3)), ("sizes", sizes), ("records", {})):
+    for name, value in (("engine", Engine(num_workers=num_workers)), ("sizes", sizes), ("records", {})):
         object.__setattr__(context, name, value)
     found: Context = context
     return found
