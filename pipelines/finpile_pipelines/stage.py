@@ -18,8 +18,8 @@ from finpile.storage.sizes import PART_BYTES
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import FinishedFolder, ShardRef, finished_folders, shard_refs
 
-#: Workers of a stage that releases Python's lock that are threads: they are as fast as processes. In other stages, more
-#: threads than these do as much as so many processes.
+#: Workers of a stage that releases Python's lock that are threads: they are as fast as processes. Of
+#: other stages, more workers are threads unless more processes than these have enough to do.
 _THREADS_DO = 2
 #: Corpora below this size run in this process: to start workers would take longer than they save.
 SMALL_BYTES = 4 << 20
@@ -228,7 +228,7 @@ def sized_engine(context: Context, work: Work | None, releases_lock: bool = Fals
         return engine
     busy = engine.num_workers if work.num_tasks is None else min(engine.num_workers, work.num_tasks)
     worth = min(busy, work.size_bytes // sizes.worker_bytes)
-    if worth > 1 and worth >= min(busy, _THREADS_DO + 1):  # else the threads are more than two, and do as much
+    if worth > 1 and worth >= min(busy, _THREADS_DO + 1):
         return replace(engine, num_workers=worth)
     return replace(engine, num_workers=max(1, busy), threads=True)
 
