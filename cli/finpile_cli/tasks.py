@@ -36,7 +36,10 @@ if TYPE_CHECKING:
 )
 @click.option("-o", "--output", type=Output(), metavar="DIR", help="Output folder.  [default: MODEL]")
 @click.option(
-    "--limit", type=click.IntRange(min=1), metavar="N", help="At most N items of each set, the same ones in every run.  [default: all]"
+    "--limit",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="At most N items of each set, the same ones in every run.  [default: all]",
 )
 @tokenizer_of_option
 @retained_option

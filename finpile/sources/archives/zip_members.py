@@ -75,6 +75,7 @@ class ClusterMembers:
         self._file = file
         self._limits = limits
         self._num_out = 0
+        self._num_checked = 0  # bounded as what is given, and apart from it
         self._num_bombs = 0
         self.size = file.seek(0, 2)
         self.decoded_end = 0
@@ -148,10 +149,10 @@ class ClusterMembers:
 
     def is_whole(self, entry: Entry) -> bool:
         """Whether the entry gives content with its checksum."""
-        before = self._num_out
+        before, self._num_out = self._num_out, self._num_checked
         try:
-            for _ in self.content(entry):
-                pass
+            for piece in self.content(entry):
+                self._num_checked += len(piece)
         except MemberDefect:
             return False
         finally:
