@@ -283,9 +283,9 @@ def test_missing_input_is_refused_before_any_output(run: Run, docs: Path, tmp_pa
         ("a.jsonl.gz", b"no gzip", "a.jsonl.gz: is damaged or cut short"),
         ("a.parquet", b"no table", "a.parquet: is not a whole Parquet file"),
         ("a.txt", b"\xff\xfe", "a.txt: byte 0 is not UTF-8"),
-        ("a.txt", b"", "hold no text to train on"),
-        ("a.jsonl", b"", "hold no text to train on"),
-        ("a.jsonl", b'{"text": ""}\n', "hold no text to train on"),
+        ("a.txt", b"", "no text to train on"),
+        ("a.jsonl", b"", "no text to train on"),
+        ("a.jsonl", b'{"text": ""}\n', "no text to train on"),
     ],
     ids=str,
 )
