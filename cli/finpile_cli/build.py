@@ -199,4 +199,6 @@ def _run_facts(manifest: Mapping[str, Any]) -> str:
     enabled = [stage for stage in stages if stage["counts"].get("asked", True)]
     largest = max(enabled, key=lambda stage: stage["peak_memory_bytes"])
     facts = f"stages: {duration(wall)}, {duration(cpu)} of CPU time"
+    if not largest["peak_memory_bytes"]:  # not measured
+        return facts
     return f"{facts}, at most {quantity(largest['peak_memory_bytes'], 'B')} in memory ({largest['stage']})"
