@@ -154,13 +154,14 @@ _WRITE_LARGE = (
 @pytest.mark.slow
 @pytest.mark.parametrize("client", ["s3", "gs"], indirect=True)
 def test_killed_upload_of_several_parts_leaves_nothing_that_can_be_seen(
-    store_here: Client, eventually: Callable[[Callable[[], Any]], Any]
+    store_here: Client, eventually: Callable[[Callable[[], Any]], Any], tmp_path: Path
 ) -> None:
     from finpile import storage
 
     proxy, url = store_here.proxy, f"{store_here.root}/large/file"
     proxy.faults = _NoEnd()
-    process = subprocess.Popen([sys.executable, "-c", _WRITE_LARGE, url], env=store_here.environment)
+    environment = {**store_here.environment, "TMPDIR": str(tmp_path)}  # what the killed process leaves there
+    process = subprocess.Popen([sys.executable, "-c", _WRITE_LARGE, url], env=environment)
     assert eventually(lambda: any(request.fault for request in list(proxy.requests)))
     process.kill()
     process.wait()
