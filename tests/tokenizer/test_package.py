@@ -47,4 +47,5 @@ def test_package_installs_and_passes_its_tests_alone(tmp_path: Path) -> None:
     assert {name.split(">")[0] for name in declared} == {"numba", "numpy", "pyarrow"}
     assert not installed & {"apache-beam", "torch", "transformers", "tokenizers", "sentencepiece", "finpile"}
     command = [python, "-m", "pytest", "-q", "-x", "-m", "not slow", "-c", str(PACKAGE / "pyproject.toml")]
-    subprocess.run([*command, str(ROOT / "tests" / "tokenizer")], check=True, cwd=ROOT)
+    folders = [f"--basetemp={tmp_path / 'tests'}", str(ROOT / "tests" / "tokenizer")]
+    subprocess.run([*command, *folders], check=True, cwd=ROOT)
