@@ -227,7 +227,9 @@ def sized_engine(context: Context, work: Work | None, releases_lock: bool = Fals
     if work is None or not sizes.worker_bytes:
         return engine
     busy = engine.num_workers if work.num_tasks is None else min(engine.num_workers, work.num_tasks)
-    worth = min(busy, work.size_bytes // sizes.worker_bytes)
+    # What takes long for each byte are kernels, which two threads run as fast as two processes.
+    size_bytes = work.size_bytes if busy > _THREADS_DO else _corpus_bytes(context, work)
+    worth = min(busy, size_bytes // sizes.worker_bytes)
     if worth > 1 and worth >= min(busy, _THREADS_DO + 1):
         return replace(engine, num_workers=worth)
     return replace(engine, num_workers=max(1, busy), threads=True)
