@@ -5,16 +5,15 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-import runpy
 import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -47,7 +46,6 @@ _FENCE = re.compile(
 _LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#]+)(?:#[^)]*)?\)")
 _PROGRESS = re.compile(r"\w+ \d+ % |\w+: [\d.]+ \w+, [\d.]+ \w+/s$")
 _SECONDS = 240
-Done = subprocess.CompletedProcess[str]
 
 
 # --- running what the pages show -------------------------------------------------------------------------------------
@@ -86,24 +84,9 @@ def steps(page: str) -> Iterator[Step]:
             yield Step([sys.executable, "-c", body + _END])
 
 
-@dataclass(frozen=True)
-class Workplace:
-    """A copy of what the pages' commands read, with the sample already built.
-
-    A start of Python takes longer than most commands and snippets. Unless all are to be processes of their own, the
-    snippets run in this process, each as a fresh `__main__`, and so do the commands of `finpile` that have `started`
-    before.
-    """
-
-    place: Path
-    all_are_processes: bool
-    started: set[tuple[str, ...]] = field(default_factory=set)
-
-
-@pytest.fixture(scope="module", params=["here", pytest.param("processes", marks=pytest.mark.slow)])
-def workplace(
-    request: pytest.FixtureRequest, sample_build: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Workplace:
+@pytest.fixture(scope="module")
+def workplace(sample_build: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what the pages' commands read, with the sample already built."""
     place = tmp_path_factory.mktemp("docs")
     for folder in ("data_samples", "pipelines/configs"):
         shutil.copytree(
@@ -114,7 +97,7 @@ def workplace(
     shim.parent.mkdir()
     shim.write_text(f'#!/bin/sh\nexec {sys.executable} -m finpile_cli "$@"\n')
     shim.chmod(0o755)
-    return Workplace(place, request.param == "processes")
+    return place
 
 
 @pytest.fixture(scope="module")
@@ -131,37 +114,31 @@ def arguments_of(step: Step) -> list[str]:
     return words[1:] if words[:1] == ["finpile"] else []
 
 
-def run_here(call: Callable[[], object], argv: list[str], place: Path, variables: dict[str, str]) -> Done:
+#: Commands of `finpile` that have run as processes of their own. A start takes longer than most commands, so that they
+#: run in this process from then on.
+_STARTED: set[tuple[str, ...]] = set()
+
+
+def run_here(arguments: list[str], place: Path, variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
     with tempfile.TemporaryFile("w+", encoding="utf-8") as output, pytest.MonkeyPatch.context() as patch:
         patch.chdir(place)
         for name, value in variables.items():
             patch.setenv(name, value)
-        patch.setattr(sys, "argv", argv)
+        patch.setattr(sys, "argv", ["finpile", *arguments])
         patch.setattr(command_module, "os", SoftExit())
         with redirect_stdout(output), redirect_stderr(output), pytest.raises(SystemExit) as end:
-            sys.exit(call())
+            command_module.main()
         output.seek(0)
         assert isinstance(end.value.code, int)
-        return subprocess.CompletedProcess(argv, end.value.code, output.read())
+        return subprocess.CompletedProcess(arguments, end.value.code, output.read())
 
 
-def run_snippet(code: str, place: Path) -> int:
-    (place / "snippet.py").write_text(code)
-    runpy.run_path("snippet.py", run_name="__main__")
-    return 0
-
-
-def run(step: Step, workplace: Workplace, variables: dict[str, str]) -> Done:
-    place = workplace.place
-    if not workplace.all_are_processes:
-        if step.command[0] == sys.executable:
-            code = step.command[-1].removesuffix(_END)
-            return run_here(lambda: run_snippet(code, place), ["snippet.py"], place, variables)
-        if arguments := arguments_of(step):
-            name = tuple(arguments[: 1 + bool(commands()[arguments[0]])])
-            if name in workplace.started:
-                return run_here(command_module.main, ["finpile", *arguments], place, variables)
-            workplace.started.add(name)
+def run(step: Step, place: Path, variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    if arguments := arguments_of(step):
+        name = tuple(arguments[: 1 + bool(commands()[arguments[0]])])
+        if name in _STARTED:
+            return run_here(arguments, place, variables)
+        _STARTED.add(name)
     environment = {
         **os.environ,
         **variables,
@@ -196,9 +173,7 @@ def printed(output: str) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_commands_and_snippets_print_the_shown_output(
-    workplace: Workplace, publishers: dict[str, str], page: str
-) -> None:
+def test_commands_and_snippets_print_the_shown_output(workplace: Path, publishers: dict[str, str], page: str) -> None:
     if page == "docs/guide-training.md":
         pytest.importorskip("torch")
     for step in steps(page):
