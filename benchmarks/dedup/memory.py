@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             write_jsonl(read_mix(options.data), documents)
         for number in range(options.rounds + 1):
             for name, settings in _SETTINGS.items():
-                for checkout in options.checkouts:
+                for checkout in map(Path.resolve, options.checkouts):
                     out = Path(folder, f"out-{checkout.name}")
                     command = ["dedup", *documents, "-o", out, "--fresh", "--replace", *settings]
                     cost = _run(checkout, [*command, "--workers", options.workers], Path(folder, "log"))

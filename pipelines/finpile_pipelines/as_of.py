@@ -195,9 +195,7 @@ class _Day:
             for name in names:
                 stage_record.begin(layout.work(name), mark, layout.published(name))
             wall, cpu, memory = time.monotonic(), cpu_seconds(), [memory_bytes()]
-            counts = write_cut(
-                self.whole, layout, self.manifest, self.cut, lambda: memory.append(max(memory.pop(), memory_bytes()))
-            )
+            counts = write_cut(self.whole, layout, self.manifest, self.cut, lambda: memory.append(memory_bytes()))
             files = tuple(files_of((*counts["split"]["documents"], *counts["split"]["ledger"])))
             for name in names:
                 record = StageRecord(stage=name, fingerprint=mark, files=(), counts=counts[name])
@@ -205,8 +203,9 @@ class _Day:
                     seconds = round(max(time.monotonic() - wall, 0.001), 3)
                     used = round(max(cpu_seconds() - cpu, 0.001), 3)
                     files = tuple(sorted(files, key=lambda file: file.path))
-                    record = with_changes(record, files=files, wall_seconds=seconds, cpu_seconds=used)
-                    record = with_changes(record, peak_memory_bytes=memory[0])
+                    record = with_changes(
+                        record, files=files, wall_seconds=seconds, cpu_seconds=used, peak_memory_bytes=max(memory)
+                    )
                 stage_record.save_stage(layout.work(name), record)
         records = {name: stage_record.load_stage(layout.work(name)) for name in names}
         found = {name: record for name, record in records.items() if record is not None}

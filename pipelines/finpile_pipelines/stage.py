@@ -18,8 +18,8 @@ from finpile.storage.sizes import PART_BYTES
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import FinishedFolder, ShardRef, finished_folders, shard_refs
 
-#: Workers of a stage that releases Python's lock that are threads: they are as fast as processes. Of
-#: other stages, more workers are threads unless more processes than these have enough to do.
+#: Workers of a stage that releases Python's lock that are threads: they are as fast as processes. Of other stages, more
+#: workers are threads unless more processes than these have enough to do.
 _THREADS_DO = 2
 #: Corpora below this size run in this process: to start workers would take longer than they save.
 SMALL_BYTES = 4 << 20

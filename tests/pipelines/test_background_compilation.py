@@ -17,6 +17,8 @@ from finpile_pipelines.runner import kernels
 from finpile_pipelines.runner.kernels import Compilation
 from finpile_pipelines.stage import Context, Sizes, Work, sized_engine
 
+from finpile.output.stage_record import StageRecord
+
 Eventually = Callable[[Callable[[], Any]], Any]
 
 #: Groups that need no compiler. `slow` ends when its file appears.
@@ -198,6 +200,17 @@ def test_workers_are_processes_where_each_has_enough_to_do(
 ) -> None:
     context = _context(Sizes(worker_bytes=100, small_bytes=0), num_workers)
     engine = sized_engine(context, Work(size_bytes=work_bytes))
+    assert (engine.threads, engine.num_workers) == expected
+
+
+@pytest.mark.parametrize(("num_workers", "expected"), [(2, (True, 2)), (3, (False, 3))])
+def test_the_size_of_the_corpus_decides_on_two_processes_and_not_its_work(
+    num_workers: int, expected: tuple[bool, int]
+) -> None:
+    context = _context(Sizes(worker_bytes=100, small_bytes=0), num_workers)
+    record = StageRecord(stage="clean", fingerprint="", files=(), counts={"sources": [{"text_bytes": 199}]})
+    object.__setattr__(context, "records", {"clean": record})
+    engine = sized_engine(context, Work(size_bytes=900))
     assert (engine.threads, engine.num_workers) == expected
 
 

@@ -13,10 +13,10 @@ from finpile.sources.bytes.decoding import UTF8, decode
 #: NaN and Infinity are not JSON, yet common; they are read as null, which can be written again.
 _DECODER = json.JSONDecoder(parse_constant=lambda _: None)
 
-#: Types of values that both parsers read alike.
+#: Types of values that orjson and Python's parser read in the same way.
 _SCALARS = frozenset((str, int, bool, type(None)))
-#: Integers of 64 bits are smaller; orjson reads others as numbers with a fraction.
-_INTEGERS_END = 2.0**63
+#: A float of this size or more, of either sign, may be an integer of more than 64 bits, which orjson reads as a float.
+_MAY_BE_INTEGER = 2.0**63
 
 #: Nested objects and lists. Python's own limit depends on the caller's depth, so documents would depend on it too.
 MAX_DEPTH = 100
@@ -54,7 +54,7 @@ def _is_exact(value: Any) -> bool:
     for entry in value.values():
         kind = type(entry)
         if kind is float:
-            if not -_INTEGERS_END < entry < _INTEGERS_END:
+            if abs(entry) >= _MAY_BE_INTEGER:
                 return False
         elif kind not in _SCALARS and not _SCALARS.issuperset(map(type, entry.values() if kind is dict else entry)):
             return False
