@@ -333,7 +333,7 @@ def test_pages_speak_of_the_project_in_its_own_terms() -> None:
 
 
 def markdown() -> list[Path]:
-    folders = ("", "docs", "docs/decisions", "pipelines/runners", "tokenizer", "data_samples")
+    folders = ("", "benchmarks", "docs", "docs/decisions", "pipelines/runners", "tokenizer", "data_samples")
     return [path for folder in folders for path in sorted((ROOT / folder).glob("*.md"))]
 
 
@@ -341,6 +341,17 @@ def test_links_lead_to_files() -> None:
     links = [(page, link) for page in markdown() for link in _LINK.findall(page.read_text())]
     assert len(links) > 20
     assert [f"{page.relative_to(ROOT)}: {link}" for page, link in links if not (page.parent / link).exists()] == []
+
+
+def test_benchmarks_lists_each_page_of_results_and_commands_that_exist() -> None:
+    folder = ROOT / "benchmarks"
+    index = (folder / "README.md").read_text()
+    listed = set(re.findall(r"\(results/(\S+?\.md)\)", index))
+    assert listed == {path.name for path in (folder / "results").glob("*.md")}
+    modules = re.findall(r"`(benchmarks\.[a-z0-9_.]+)", index)
+    assert len(modules) > 40
+    missing = [name for name in modules if not (ROOT / f"{name.replace('.', '/')}.py").is_file()]
+    assert [name for name in missing if not (ROOT / name.replace(".", "/") / "__main__.py").is_file()] == []
 
 
 def test_decisions_are_numbered_listed_and_have_three_parts() -> None:
