@@ -32,6 +32,7 @@ from finpile_pipelines.unigram.tokenizer import OUTPUTS
 from finpile_pipelines.unigram.train_folder import train_folder
 from finpile_pipelines.unigram.whole_text import NUM_REFIT_UPDATES, train_globally
 from finpile_tokenizer import PretokenCounts, UnigramTokenizer, UnigramTrainer, count_pretokens
+from finpile_tokenizer.arrays.buffers import order_by_bytes
 from finpile_tokenizer.training.em import LEAST_EXPECTED
 from finpile_tokenizer.training.lattice import find_lattices
 from finpile_tokenizer.training.seed import find_seeds
@@ -320,7 +321,7 @@ def test_global_over_partitions_is_the_trainer_from_the_same_seeds(
     first = find_all_seeds(run, partitions)
     counts = all_counts(documents)
     lattices = find_lattices(counts, first.pieces)
-    text = InMemoryText(lattices, places_of(first.pieces, counts))
+    text = InMemoryText(lattices, places_of(first.pieces, counts), order_by_bytes(first.pieces))
     (expected,) = UnigramTrainer().models_along(text, first, [SETTINGS["vocab_size"]])
     assert len(partitions) > 1
     assert found.pieces.equals(expected.pieces)

@@ -88,9 +88,8 @@ for counts in texts.values():
             lattices = lattice.find_lattices(counts, pieces, num_threads=2)
             last.append((lattices, np.full(len(pieces), -1.0)))
 # Weights of 0 underflow, so that the sums are made in logarithms.
-em._nats_per_byte = lambda lattices, log_probs: -1e6
 for lattices, log_probs in last:
-    em.expectation(lattices, log_probs, scale=1.0, num_threads=2)
+    em.expectation(lattices, log_probs, scale=1.0, tilt=-1e6, num_threads=2)
 print("within bounds")
 """
 

@@ -159,7 +159,7 @@ def test_sums_in_logarithms_are_those_in_numbers(drawn: tuple[dict[bytes, int], 
     found = expect(counts_of(frequencies), list(pieces), list(pieces.values()))
     with pytest.MonkeyPatch.context() as patch:
         # Weights of 0 underflow at once.
-        patch.setattr("finpile_tokenizer.training.em._nats_per_byte", lambda lattices, log_probs: -1e6)
+        patch.setattr("finpile_tokenizer.training.em.nats_per_byte", lambda log_probs, lengths: -1e6)
         in_logarithms = expect(counts_of(frequencies), list(pieces), list(pieces.values()))
     np.testing.assert_allclose(in_logarithms.counts, found.counts, rtol=1e-9, atol=4)
     assert in_logarithms.log_likelihood == pytest.approx(found.log_likelihood, rel=1e-12, abs=1e-12)

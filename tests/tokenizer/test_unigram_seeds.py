@@ -51,6 +51,9 @@ def assert_seeds_equal_the_reference(
     expected = reference.seeds(as_dict(counts), max_piece_bytes, seed_size)
     assert found.pieces.to_pylist() == list(expected)
     assert found.scores.tolist() == list(expected.values())
+    assert found.pieces.take(pa.array(found.order)).to_pylist() == sorted(
+        expected, key=lambda piece: (len(piece) > 1, piece)
+    )
     assert_places_hold_the_pieces(counts, found)
     assert_same_lattices(found.lattices, find_lattices(counts, found.pieces))
 
@@ -170,7 +173,7 @@ def test_lattices_of_kept_pieces_equal_recomputed_lattices(
     lattices, pieces = found.lattices, found.pieces
     for _ in range(3):
         kept = np.array([len(piece) == 1 or draw.random() < 0.7 for piece in pieces.to_pylist()])  # type: ignore[attr-defined]
-        lattices, pieces = lattices.keep(kept, num_threads), pieces.filter(pa.array(kept))
+        lattices, pieces = lattices.take(np.flatnonzero(kept), num_threads), pieces.filter(pa.array(kept))
         assert_same_lattices(lattices, find_lattices(counts, pieces))
 
 

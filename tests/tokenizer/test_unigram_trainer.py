@@ -23,6 +23,7 @@ from finpile_tokenizer.training.em import expectation, scale_for
 from finpile_tokenizer.training.lattice import find_lattices
 from finpile_tokenizer.training.seed import find_seeds
 from finpile_tokenizer.training.state import TrainingState
+from finpile_tokenizer.training.text import InMemoryText
 
 from tests.support.pretokens import counts_of
 from tests.support.references import unigram as reference
@@ -153,6 +154,18 @@ def test_the_objective_is_the_code_length_before_each_update() -> None:
             measured.append(found.bits_per_byte)
     assert list(model.objective) == pytest.approx(measured, rel=1e-12)
     assert model.objective == states[-1].objective
+
+
+def test_models_do_not_depend_on_the_order_of_pieces_in_memory() -> None:
+    counts = counted()
+    alone = table_bytes(UnigramTrainer(**SETTINGS).train(counts))
+    seeds = find_seeds(counts, max_piece_bytes=10, seed_size=1_500)
+    first = TrainingState.first(seeds.pieces, seeds.scores)
+    for order in (np.arange(len(seeds.pieces)), np.random.default_rng(1).permutation(len(seeds.pieces))):
+        lattices = find_lattices(counts, seeds.pieces)
+        text = InMemoryText(lattices, seeds.places, order)
+        (model,) = UnigramTrainer(**SETTINGS).models_along(text, first, [120])
+        assert table_bytes(model) == alone
 
 
 def test_models_do_not_depend_on_the_number_of_threads() -> None:

@@ -127,7 +127,7 @@ class UnigramTrainer:
             seed_size=self.num_seeds(sizes),
             num_threads=self.num_threads,
         )
-        text = InMemoryText(seeds.lattices, seeds.places, self.num_threads)
+        text = InMemoryText(seeds.lattices, seeds.places, seeds.order, self.num_threads)
         return text, TrainingState.first(seeds.pieces, seeds.scores)
 
     def models_along(

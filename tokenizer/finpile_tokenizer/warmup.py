@@ -66,7 +66,7 @@ def compile_expectation() -> None:
     em.expectation(lattices, log_probs, scale=1.0)
     counts = prune.best_path_counts(lattices, log_probs)
     prune.removal_losses(lattices, np.zeros(1, np.int64), log_probs, counts)
-    lattices.keep(np.ones(1, np.bool_))
+    lattices.take(np.zeros(1, np.int64))
 
 
 def compile_trie() -> None:

@@ -104,9 +104,9 @@ class PartitionedText:
     def removal_losses(self, state: TrainingState) -> npt.NDArray[np.float64]:
         """See `TrainingText`. The replacements of a removed piece depend on the pieces alone and are computed here."""
         path_counts, _ = self._ask("prune", state)
-        kept = np.isin(self._numbers, state.numbers, assume_unique=True)
-        self._lattices = self._lattices.keep(kept)
-        self._numbers, self._places = self._numbers[kept], self._places[kept]
+        left = np.searchsorted(self._numbers, state.numbers)
+        self._lattices = self._lattices.take(left)
+        self._numbers, self._places = state.numbers, self._places[left]
         return removal_losses(self._lattices, self._places, state.log_probs, path_counts)
 
     def _ask(self, question: Question, state: TrainingState) -> tuple[Int64s, float]:
@@ -155,10 +155,9 @@ class _Answering:
         """A partition's summand: its log likelihood, keyed by its number, and the counts of the state's pieces."""
         prefix_links = own_array(storage.read_parquet(self.folder.file("prefix_links.parquet"))["link"])
         state = storage.read_parquet(self.state_file)
-        kept = np.zeros(len(prefix_links), np.bool_)
-        kept[state["number"].to_numpy()] = True
         log_probs = own_array(state["log_prob"])
-        lattices = _read_lattices(self.folder, partition.number, prefix_links).keep(kept, self.num_threads)
+        lattices = _read_lattices(self.folder, partition.number, prefix_links)
+        lattices = lattices.take(own_array(state["number"]), self.num_threads)
         if self.question == "update":
             found = expectation(lattices, log_probs, scale=self.scale, num_threads=self.num_threads)
             likelihood, counts = found.log_likelihood, found.counts

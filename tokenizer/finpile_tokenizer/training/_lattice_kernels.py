@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from finpile_tokenizer.arrays.buffers import Float64s, Int32s, Int64s, UInt8s, UInt32s, UInt64s
 from finpile_tokenizer.arrays.jit import inlined, inner, kernel
@@ -64,17 +63,15 @@ def longest_prefixes(offsets: Int64s, data: UInt8s, units: UInt32s, slot_pieces:
 
 
 @kernel
-def nearest_kept(prefix_links: Int32s, kept: npt.NDArray[np.bool_], numbers: Int32s) -> None:
-    """Writes for each piece the new number of the longest of itself and its prefixes that is kept; -2 beforehand.
+def nearest_taken(prefix_links: Int32s, taken: Int64s, numbers: Int32s) -> None:
+    """Writes for each piece the place in `taken` of the longest of itself and its prefixes that is there; -2
+    beforehand.
 
     A prefix may have a higher number than the pieces that begin with it; so each chain is followed up to a known
     number.
     """
-    total = 0
-    for piece in range(prefix_links.size):
-        if kept[piece]:
-            numbers[piece] = total
-            total += 1
+    for place in range(taken.size):
+        numbers[taken[place]] = place
     for piece in range(prefix_links.size):
         at = np.int64(piece)
         while at >= 0 and numbers[at] == -2:

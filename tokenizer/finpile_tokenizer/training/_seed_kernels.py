@@ -18,7 +18,9 @@ FOLLOWERS = 257
 NUM_BUCKETS = 256 * FOLLOWERS
 #: Bytes that buckets are sorted by.
 _SORTED_BYTES = 2
-_WORD_BYTES = 8
+#: Bytes of text in a key of 64 bits, and its lowest byte where the suffix goes on after them.
+_KEY_BYTES = 7
+_GOES_ON = 8
 #: Ranges of at most this many are sorted by comparisons.
 _FEW = 64
 _BYTE = np.uint64(255)
@@ -27,7 +29,7 @@ _BYTE = np.uint64(255)
 LEFT, WIDTH, LENGTH, SCORE = 0, 1, 2, 3
 NUM_COLUMNS = 4
 #: Numbers of the stack that `_sort_range` needs, and of the stacks of a scan: a string has at most 255 prefixes.
-STACK_NUMBERS = 3 * _WORD_BYTES * 256
+STACK_NUMBERS = 3 * 8 * 256
 NESTED = 512
 
 
@@ -64,12 +66,14 @@ def bucket_positions(data: UInt8s, remaining: UInt8s, ranks: Int32s, bounds: Int
 
 
 @inlined
-def _word(data: UInt8s, start: int, num_bytes: int) -> np.uint64:
-    """Up to eight bytes as a big-endian number, padded with zeros."""
-    word = np.uint64(0)
-    for index in range(num_bytes if num_bytes < _WORD_BYTES else _WORD_BYTES):
-        word |= np.uint64(data[start + index]) << np.uint64(56 - 8 * index)
-    return word
+def _key(data: UInt8s, position: int, left: int) -> np.uint64:
+    """Seven bytes as a big-endian number, zeros where the suffix has ended, and in the lowest byte how many of these
+    seven it has: 8 if it goes on. `left` are the bytes from `position` to its end."""
+    num_bytes = left if left < _KEY_BYTES else _KEY_BYTES
+    key = np.uint64(left if left < _GOES_ON else _GOES_ON)
+    for index in range(num_bytes):
+        key |= np.uint64(data[position + index]) << np.uint64(56 - 8 * index)
+    return key
 
 
 @inner
@@ -131,11 +135,12 @@ def _sort_range(
 
 
 @inlined
-def _equal_bytes(first: np.uint64, second: np.uint64) -> int:
-    """How many leading bytes two words share; the words differ."""
+def _shared_bytes(first: np.uint64, second: np.uint64) -> int:
+    """How many bytes two suffixes with these keys share; the keys differ, and the bytes before them do not."""
     differing = first ^ second
+    ends = _lesser(np.int64(first & _BYTE), np.int64(second & _BYTE))
     count = 0
-    while differing >> np.uint64(56 - 8 * count) == 0:
+    while count < ends and differing >> np.uint64(56 - 8 * count) == 0:
         count += 1
     return count
 
@@ -160,48 +165,45 @@ def _sort_bucket(
 ) -> None:
     """Sorts one bucket's positions `items` and writes to `common[i]` the length shared by suffixes i - 1 and i.
 
-    The suffixes share their first two bytes. Word by word: suffixes equal in a word are sorted by where they end, which
-    distinguishes an end from the zeros that pad it, and those that continue are sorted by the next word.
+    The suffixes share their first two bytes. They are sorted by the key that follows; those of one key that go on, by
+    the next one.
     """
+    common[0] = 0
     stack[0], stack[1], stack[2] = 0, items.size, _SORTED_BYTES
     height = 3
     while height > 0:
         height -= 3
         low, high, depth = stack[height], stack[height + 1], stack[height + 2]
-        reach = depth + _WORD_BYTES
         for index in range(low, high):
             position = np.int64(items[index])
-            keys[index] = _word(data, position + depth, np.int64(remaining[position]) - depth)
+            keys[index] = _key(data, position + depth, np.int64(remaining[position]) - depth)
         _sort_range(keys, items, low, high, spare_keys, spare, tally, radix_stack)
         start = low
         while start < high:
             key = keys[start]
-            length = _lesser(np.int64(remaining[items[start]]), reach)
-            end = start + 1
-            mixed = False
-            while end < high and keys[end] == key:
-                mixed |= _lesser(np.int64(remaining[items[end]]), reach) != length
-                end += 1
-            if mixed:
-                for index in range(start, end):
-                    keys[index] = np.uint64(_lesser(np.int64(remaining[items[index]]), reach))
-                _sort_range(keys, items, start, end, spare_keys, spare, tally, radix_stack)
-                for index in range(start, end):
-                    keys[index] = key
-            length = np.int64(remaining[items[start]])
             if start > low:
-                shared = depth + _equal_bytes(keys[start - 1], key)
-                common[start] = _lesser(_lesser(shared, np.int64(remaining[items[start - 1]])), length)
-            for index in range(start + 1, end):
-                before, length = length, np.int64(remaining[items[index]])
-                common[index] = _lesser(_lesser(before, length), reach)
-            first_longer = start
-            while first_longer < end and remaining[items[first_longer]] <= reach:
-                first_longer += 1
-            if end - first_longer > 1:
-                stack[height], stack[height + 1], stack[height + 2] = first_longer, end, reach
+                common[start] = depth + _shared_bytes(keys[start - 1], key)
+            end = start + 1
+            while end < high and keys[end] == key:
+                common[end] = depth + _lesser(np.int64(key & _BYTE), _KEY_BYTES)
+                end += 1
+            if np.int64(key & _BYTE) == _GOES_ON and end - start > 1:
+                stack[height], stack[height + 1], stack[height + 2] = start, end, depth + _KEY_BYTES
                 height += 3
             start = end
+
+
+@inlined
+def _add(out: Int64s, total: int, left: int, width: int, length: int, score: int) -> tuple[Int64s, int]:
+    """Adds a candidate; returns the array, which may be a larger one, and how many it has."""
+    at = NUM_COLUMNS * total
+    if at == out.size:
+        out = doubled(out)
+    out[at + LEFT] = left
+    out[at + WIDTH] = width
+    out[at + LENGTH] = length
+    out[at + SCORE] = score
+    return out, total + 1
 
 
 @kernel
@@ -246,7 +248,6 @@ def sort_and_scan(
         if size == 0 or bucket % FOLLOWERS == 0:
             continue
         items = ranks[begin : begin + size]
-        common[0] = 0
         _sort_bucket(data, remaining, items, common, keys, spare_keys, spare, tally, radix_stack, bucket_stack)
         for index in range(size):
             position = np.int64(items[index])
@@ -256,35 +257,26 @@ def sort_and_scan(
             weights[index + 1] = weights[index] + frequencies[owner]
         if (weights[size] * max_bytes) < min_score:
             continue
-        common[0] = 0
         height = 0
-        for index in range(size + 1):
+        for index in range(1, size + 1):
+            left = index - 1
             shared = np.int64(common[index]) if index < size else 0
-            left = index
+            # A suffix that ends, and that no other one begins with, occurs as often as its pretoken.
+            weight = weights[index] - weights[left]
+            if weight >= 2 and weight * max_bytes >= min_score:
+                length = np.int64(remaining[items[left]])
+                if length <= max_bytes and length > shared and length > common[left] and length * weight >= min_score:
+                    out, total = _add(out, total, begin + left, 1, length, length * weight)
             while height > 0 and depths[height - 1] > shared:
                 height -= 1
                 left = lefts[height]
                 depth = depths[height]
                 weight = weights[index] - weights[left]
                 if weight >= 2 and depth <= max_bytes and depth * weight >= min_score:
-                    at = NUM_COLUMNS * total
-                    if at == out.size:
-                        out = doubled(out)
-                    out[at + LEFT] = begin + left
-                    out[at + WIDTH] = index - left
-                    out[at + LENGTH] = depth
-                    out[at + SCORE] = depth * weight
-                    total += 1
-            if index == size:
-                break
+                    out, total = _add(out, total, begin + left, index - left, depth, depth * weight)
             if shared >= _SORTED_BYTES and (height == 0 or depths[height - 1] < shared):
                 depths[height] = shared
                 lefts[height] = left
-                height += 1
-            length = np.int64(remaining[items[index]])
-            if height == 0 or depths[height - 1] < length:
-                depths[height] = length
-                lefts[height] = index
                 height += 1
     return out, total
 

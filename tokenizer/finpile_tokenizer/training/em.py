@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from finpile_tokenizer.arrays.buffers import Float64s, Int64s
+from finpile_tokenizer.arrays.buffers import Float64s, Int32s, Int64s
 from finpile_tokenizer.arrays.threads import share_among_threads
 from finpile_tokenizer.training import _lattice_kernels
 from finpile_tokenizer.training.lattice import Lattices
@@ -47,9 +47,14 @@ def scale_for(num_bytes: int) -> float:
     return float(2.0 ** (_SUM_BITS - num_bytes.bit_length()))
 
 
-def expectation(lattices: Lattices, log_probs: Float64s, *, scale: float, num_threads: int = 1) -> Expectation:
-    """The E-step: forward and backward through each lattice; the same for any number of threads."""
-    tilt = _nats_per_byte(lattices, log_probs)
+def expectation(
+    lattices: Lattices, log_probs: Float64s, *, scale: float, tilt: float | None = None, num_threads: int = 1
+) -> Expectation:
+    """The E-step: forward and backward through each lattice; the same for any number of threads.
+
+    `tilt` is `nats_per_byte` of the pieces, whose last bits depend on the order of the pieces.
+    """
+    tilt = nats_per_byte(log_probs, lattices.lengths) if tilt is None else tilt
     weights = np.append(np.exp(np.minimum(log_probs + tilt * lattices.lengths, _LARGEST_LOG)), 0.0)
     blocks, room = lattices.blocks(), lattices.longest_pretoken + 1
     longest_piece_at, chains = lattices.longest_piece_at.view(np.uint32), lattices.chains
@@ -107,7 +112,7 @@ def digamma(values: Float64s) -> Float64s:
 _RECURRENCES = 10
 
 
-def _nats_per_byte(lattices: Lattices, log_probs: Float64s) -> float:
-    """The model's own entropy, near which the text's code length lies."""
+def nats_per_byte(log_probs: Float64s, lengths: Int32s | Int64s) -> float:
+    """The entropy of a model with pieces of these lengths, near which the text's code length lies."""
     probs = np.exp(log_probs)
-    return float(-(probs * log_probs).sum() / (probs * lattices.lengths).sum())
+    return float(-(probs * log_probs).sum() / (probs * lengths).sum())

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from finpile_tokenizer.arrays.buffers import Int32s, Int64s, UInt32s, byte_buffers, lengths_of, ranges_of
@@ -62,18 +61,18 @@ class Lattices:
         parents[parents == NO_PIECE] = end
         return np.append(packed_links(parents, self.lengths), end << 8).astype(np.uint32)
 
-    def keep(self, kept: npt.NDArray[np.bool_], num_threads: int = 1) -> Lattices:
-        """The lattices over the pieces kept, renumbered in order. The arrays of this object are reused.
+    def take(self, pieces: Int64s, num_threads: int = 1) -> Lattices:
+        """The lattices over these pieces, which are numbered as they are listed. The arrays of this object are reused.
 
-        All single bytes must be among the pieces kept.
+        All single bytes must be among the pieces.
         """
         nearest = np.full(len(self.prefix_links), -2, np.int32)
-        _lattice_kernels.nearest_kept(self.prefix_links, kept, nearest)
+        _lattice_kernels.nearest_taken(self.prefix_links, pieces, nearest)
         spans = [self.longest_piece_at[self.offsets[first] : self.offsets[last]] for first, last in self.blocks()]
         map_threads(lambda span: _lattice_kernels.renumber(span, nearest), spans, num_threads)
-        parents = (self.prefix_links >> 8)[kept]
+        parents = (self.prefix_links >> 8)[pieces]
         parents = np.where(parents < 0, NO_PIECE, nearest[np.maximum(parents, 0)])
-        prefix_links = packed_links(parents, self.lengths[kept])
+        prefix_links = packed_links(parents, self.lengths[pieces])
         return Lattices(
             offsets=self.offsets,
             frequencies=self.frequencies,

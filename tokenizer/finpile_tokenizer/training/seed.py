@@ -40,6 +40,8 @@ LONGEST_PIECE_BYTES = 254
 _RANGE_POSITIONS = 1 << 19
 #: Room for the candidates of a range to begin with.
 _FIRST_CANDIDATES = 1 << 12
+#: Candidates for each one wanted that are held before the worst are dropped.
+_MORE_THAN_WANTED = 1.25
 #: The first pretoken of each 16 positions is noted, to find a position's pretoken by.
 _OWNER_SHIFT = 4
 
@@ -55,6 +57,8 @@ class Seeds:
     """The pretokens' lattices over these pieces."""
     places: Int64s
     """For each piece, a position in the pretokens' bytes at which it occurs."""
+    order: Int64s
+    """The numbers of the pieces: the single bytes, then strings in the order of their bytes."""
 
 
 def find_seeds(
@@ -68,11 +72,14 @@ def find_seeds(
     values, firsts, frequencies = _bytes_that_occur(text)
     places = np.concatenate([firsts, suffixes.ranks[strings[by_score, LEFT]]]).astype(np.int64)
     lengths = np.concatenate([np.ones(len(values), np.int64), strings[by_score, LENGTH]])
+    numbers = np.empty(len(by_score), np.int32)
+    numbers[by_score] = np.arange(len(values), len(lengths), dtype=np.int32)
     return Seeds(
         pieces=gather_ranges(text.data, places, lengths),
         scores=np.concatenate([frequencies, strings[by_score, SCORE]]).astype(np.float64),
-        lattices=_lattices(text, suffixes, values, lengths, by_score, num_threads),
+        lattices=_lattices(text, suffixes, values, lengths, numbers, num_threads),
         places=places,
+        order=np.concatenate([np.arange(len(values)), numbers]),
     )
 
 
@@ -173,18 +180,28 @@ class _Best:
     def add(self, candidates: Int64s) -> None:
         with self._lock:
             self._found.append(candidates[candidates[:, SCORE] >= self.least])
-            if sum(map(len, self._found)) > 2 * self._num_wanted > 0:
-                found = np.concatenate(self._found)
-                self.least = int(np.partition(found[:, SCORE], -self._num_wanted)[-self._num_wanted])
-                self._found = [found[found[:, SCORE] >= self.least]]
+            if sum(map(len, self._found)) > _MORE_THAN_WANTED * self._num_wanted:
+                self._drop()
 
     def in_order(self) -> Int64s:
         """At most the number wanted, in the order of their bytes; of equal scores, the first ones are chosen."""
+        self._drop()
+        [found] = self._found
+        found = found[np.argsort(found[:, LEFT] << 8 | found[:, LENGTH])]
+        above = found[:, SCORE] > self.least
+        chosen = above | (np.cumsum(~above) <= self._num_wanted - above.sum())
+        best: Int64s = found[chosen]
+        return best
+
+    def _drop(self) -> None:
+        """Drops what is worse than the last of the number wanted."""
         found = np.concatenate(self._found)
-        found = found[np.lexsort((found[:, LENGTH], found[:, LEFT]))]
-        chosen = np.sort(np.argsort(-found[:, SCORE], kind="stable")[: self._num_wanted])
-        ordered: Int64s = found[chosen]
-        return ordered
+        if self._num_wanted == 0:
+            found = found[:0]
+        if len(found) > self._num_wanted:
+            self.least = int(np.partition(found[:, SCORE], -self._num_wanted)[-self._num_wanted])
+            found = found[found[:, SCORE] >= self.least]
+        self._found = [found]
 
 
 def _bytes_that_occur(text: _Text) -> tuple[Int64s, Int64s, Int64s]:
@@ -196,11 +213,9 @@ def _bytes_that_occur(text: _Text) -> tuple[Int64s, Int64s, Int64s]:
 
 
 def _lattices(
-    text: _Text, suffixes: _Suffixes, values: Int64s, lengths: Int64s, by_score: Int64s, num_threads: int
+    text: _Text, suffixes: _Suffixes, values: Int64s, lengths: Int64s, numbers: Int32s, num_threads: int
 ) -> Lattices:
-    """The lattices over the bytes and the candidates, which are numbered in the order `by_score` after the bytes."""
-    numbers = np.empty(len(by_score), np.int32)
-    numbers[by_score] = np.arange(len(values), len(values) + len(by_score), dtype=np.int32)
+    """The lattices over the bytes and the candidates, which have these `numbers`."""
     byte_numbers = np.zeros(256, np.int32)
     byte_numbers[values] = np.arange(len(values), dtype=np.int32)
     longest_piece_at = byte_numbers[text.data]
