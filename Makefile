@@ -71,7 +71,6 @@ $(VENV)/.core: $(VENV)/.pip pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.pip pyproject.toml constraints.txt
-	$(PIP) torch==2.13.0
 	$(PIP) -e ".[dev]"
 	touch $@ $(VENV)/.core
 
