@@ -1,11 +1,11 @@
 """`finpile plan` beside builds of the same corpora: documents, text, tokens, memory, and the CPU time of each stage.
 
-    python -m benchmarks.scale.plans DATA [--only CORPUS ...] [--results FOLDER] [--workers N]
+    python -m benchmarks.scale.plans DATA [--only CORPUS ...] [--results FOLDER] [--workers N] [--rounds N]
 
 `open-finance`: pipelines/configs/open-finance.yaml. `mix`: news, minutes and chat with all stages on, of which the
 rates are. `filings`: complete submissions to EDGAR, current reports and pages of annual reports. `sample`:
-pipelines/configs/sample.yaml. `--only` without a name: the prediction for 1 and 10 TB alone. Builds are in processes of
-their own; the first stages of a corpus are those of `finpile build`.
+pipelines/configs/sample.yaml. `--only` without a name: the prediction for 1 and 10 TB alone. Builds are those of
+`finpile build`, of all corpora in turn; a stage has the median of its CPU times.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import yaml
@@ -23,9 +24,10 @@ from finpile_pipelines.plan.inputs import SourceInput, find_sampled, scaled
 from finpile_pipelines.plan.memory import MARGIN
 from finpile_pipelines.plan.model import Plan, plan_build
 from finpile_pipelines.plan.rates import load_rates
+from finpile_pipelines.plan.token_counts import count_samples
 
 from benchmarks.common.report import RESULTS, ROOT, Report, table
-from benchmarks.scale.measured_builds import WORKERS, Measured, command_peaks, measured_build
+from benchmarks.scale.measured_builds import WORKERS, Measured, timed_build
 from benchmarks.scale.rates import MIX
 from finpile.config import CorpusConfig, load_config
 
@@ -63,7 +65,9 @@ _LARGE_HEAD = ("text", "workers", "hours", *_LARGE_STAGES, "shuffled TB", "disk 
 _FOUND = ("corpus", "source", "documents", "of the build", "", "clean MB", "of the build", "")
 _SUMS = ("corpus", "vocabulary", "tokens", "of the build", "", "text left by deduplication")
 _MEMORY = ("corpus", "MB planned", "stage", "of the build", "stage", "")
-_TIMES = ("corpus", "stage", "CPU s", "of the build", "")
+_TIMES = ("corpus", "stage", "CPU s", "of the builds", "", "least", "most")
+#: Builds of each corpus.
+_ROUNDS = 3
 
 
 def corpora(data: Path) -> Mapping[str, Mapping[str, Any]]:
@@ -81,7 +85,9 @@ def corpora(data: Path) -> Mapping[str, Mapping[str, Any]]:
 def planned(path: Path, workers: int) -> Plan:
     """The plan of a corpus file."""
     config = load_config(path)
-    return plan_build(config, find_sampled(config, load_rates()), workers, load_rates())
+    inputs, samples = find_sampled(config, load_rates())
+    counts = count_samples(config.tokenizer, inputs, samples)
+    return plan_build(config, inputs, workers, load_rates(), counts=counts)
 
 
 def _large_rows(config: CorpusConfig, inputs: Sequence[SourceInput]) -> Iterator[list[str]]:
@@ -126,22 +132,18 @@ def _token_row(name: str, vocab_size: int, plan: Plan, built: Measured) -> list[
     return [name, f"{vocab_size:,}", f"{plan.tokens:,.0f}", f"{found:,}", _ratio(plan.tokens, found), f"{share:.0%}"]
 
 
-def _stage_rows(name: str, plan: Plan, built: Measured) -> Iterator[list[str]]:
-    records = {record["stage"]: record for record in built.records}
+def _stage_rows(name: str, plan: Plan, builds: Sequence[Measured]) -> Iterator[list[str]]:
     for stage in plan.stages:
-        if stage.cpu_seconds and stage.stage in records:
-            seconds = records[stage.stage]["cpu_seconds"]
-            yield [
-                name,
-                stage.stage,
-                f"{stage.cpu_seconds:,.2f}",
-                f"{seconds:,.2f}",
-                _ratio(stage.cpu_seconds, seconds),
-            ]
+        seconds = [built.cpu_seconds(stage.stage) for built in builds]
+        if stage.cpu_seconds and any(seconds):
+            found = [f"{value:,.2f}" for value in (stage.cpu_seconds, median(seconds))]
+            ratio = _ratio(stage.cpu_seconds, median(seconds))
+            yield [name, stage.stage, *found, ratio, f"{min(seconds):,.2f}", f"{max(seconds):,.2f}"]
 
 
-def _memory_row(name: str, plan: Plan, peaks: Mapping[str, float]) -> list[str]:
+def _memory_row(name: str, plan: Plan, built: Measured) -> list[str]:
     """The most memory of all processes, in the plan and in the build."""
+    peaks = built.peaks()
     planned, stage = plan.largest.machine_bytes / 1e6, max(peaks, key=lambda name: peaks[name])
     return [
         name,
@@ -163,6 +165,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", nargs="*", default=("open-finance", "mix", "filings", "sample"))
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--workers", type=int, default=WORKERS)
+    parser.add_argument("--rounds", type=int, default=_ROUNDS)
     options = parser.parse_args(arguments)
     every, load = corpora(options.data.resolve()), os.getloadavg()[0]
     inputs: list[list[str]] = []
@@ -171,16 +174,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     memory: list[list[str]] = []
     with tempfile.TemporaryDirectory(prefix="plans-") as given:
         folder = Path(given)
+        rounds = [
+            {name: timed_build(folder, name, every[name], options.workers) for name in options.only}
+            for _ in range(options.rounds)
+        ]
         for name in options.only:
-            path = folder / f"{name}.yaml"
-            path.write_text(yaml.safe_dump({**every[name], "name": name}))
+            path, builds = folder / f"{name}.yaml", [built[name] for built in rounds]
             plan = planned(path, options.workers)
-            built = measured_build(folder, name, path, options.workers)
-            inputs += _input_rows(name, plan, built)
-            tokens.append(_token_row(name, load_config(path).tokenizer.vocab_size, plan, built))
-            times += _stage_rows(name, plan, built)
-            peaks = command_peaks(path, folder / "out", options.workers)
-            memory.append(_memory_row(name, plan, peaks))
+            inputs += _input_rows(name, plan, builds[0])
+            tokens.append(_token_row(name, load_config(path).tokenizer.vocab_size, plan, builds[0]))
+            times += _stage_rows(name, plan, builds)
+            memory.append(_memory_row(name, plan, builds[-1]))
     report = Report(options.results, "plan", "Plans beside builds", ("apache-beam", "pyarrow", "numba"))
     if options.only:
         report.add(f"{options.workers} workers. Each third column is the plan by the build.")
@@ -192,8 +196,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
         measured = load_rates().measured
         report.add(
-            f"## CPU time\n\nThe rates are of {measured['date']}, of builds on two workers. The load was {load:.1f} "
-            "when these builds began: CPU seconds of a loaded machine are longer.",
+            f"## CPU time\n\nThe rates are of {measured['date']}, of builds on two workers, measured at a load of "
+            f"{measured['load']}. The load was {load:.1f} when these builds began: CPU seconds of a loaded machine are "
+            f"longer. Of {options.rounds} builds the median, the least and the most.",
             table(_TIMES, times),
         )
         report.add(
@@ -205,7 +210,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     report.add(
         "## 1 TB and 10 TB\n\nopen-finance as if its sources had this much text: a prediction of the model, not a run. "
         "Start-up of jobs and the network are not in it; exchanges and `.work` are on disks, so not compressed.",
-        table(_LARGE_HEAD, list(_large_rows(large, find_sampled(large, load_rates())))),
+        table(_LARGE_HEAD, list(_large_rows(large, find_sampled(large, load_rates())[0]))),
     )
 
 

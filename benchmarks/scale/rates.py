@@ -1,18 +1,20 @@
 """Measures the rates of `finpile plan` on real data, and writes `pipelines/finpile_pipelines/plan/rates.json`.
 
-    python -m benchmarks.scale.rates DATA [--only PART ...] [--output FILE]
+    python -m benchmarks.scale.rates DATA [--only PART ...] [--rounds N]
 
-`formats`: each input format alone, from inputs to published documents. `documents`: text by document of each format,
-and tokens of bytes by class, of vocabularies of several sizes that are trained on the text that they encode.
-`stages`: a mix of news, minutes and chat with all stages on, and the sample corpus, whose time is the fixed cost of
-each stage. `exact`: the same text as documents of 80 bytes and of 80 kB. `near`: the mix with `near: fast` and `paper`.
-`made`: the build of made text with which `finpile plan --measure` compares another machine. `segments`: the exchange
-of documents to 8 files, to 256, and to ranges of files. `start`: a build of one small document. `memory`: 1 GB of
-generated text with all stages on, on one, two and four workers. `compile`: the sample from an empty kernel cache.
-`templates`: the stage of this name, of which all rows of the mix and of the sample are groups. `mixture`: tokens of the
-mix once, three times, and one and a half times, for which they are counted. Times are of two worker processes, sizes of
-one. The parts that are not measured keep their values. The machine has to be idle: fixed costs are wall time too,
-except for `documents`, which measures no time. The table has the load before each part.
+`start`: builds of four small documents, of which each stage of deduplication finds something, by one process and by two
+workers, and of them and 15 sources of one document: what a stage takes to begin, what workers take to start, and what a
+task takes. The parts below are measured beyond that. `near`: 20 MB of text as documents of 800 bytes and of 80 kB, with
+`near: fast` and `paper`. `exact`: the same text as documents of 80 bytes and of 80 kB. `formats`: each input format
+alone, from inputs to published documents. `documents`: text by document of each format, and tokens by byte of
+vocabularies of several sizes that are trained on the text that they encode. `stages`: a mix of news, minutes and chat
+with all stages on; `sizes`: what it exchanges and leaves on disk. `templates`: the stage of this name, of which all
+rows of news and minutes are groups. `mixture`: tokens of these once, three times, and one and a half times, for which
+they are counted. `segments`: the exchange of documents to 8 files, to 256, and to ranges of files. `made`: the build of
+made text with which `finpile plan --measure` compares another machine. `memory`: 1 GB of generated text with all stages
+on, on one, two and four workers. `compile`: the sample from an empty kernel cache. Times are those of `finpile build`
+with two workers, sizes of one process. The parts that are not measured keep their values. CPU seconds of a machine with
+other work are longer; the table has the load before each part.
 """
 
 from __future__ import annotations
@@ -22,28 +24,27 @@ import json
 import math
 import os
 import platform
-import subprocess
-import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import yaml
-from finpile_pipelines.plan.byte_classes import byte_shares, class_counts
+from finpile_pipelines.plan.inputs import find_sampled
 from finpile_pipelines.plan.measurement import factors_of, measure_machine
+from finpile_pipelines.plan.model import plan_build
+from finpile_pipelines.plan.rates import load_rates
+from finpile_pipelines.plan.token_counts import count_samples
 from finpile_tokenizer import UnigramTokenizer, UnigramTrainer, count_pretokens, merge, prune_to
-from scipy.optimize import lsq_linear
 
-from benchmarks.common.measure import children_cpu_seconds
 from benchmarks.common.mix import Mix, read_mix, sample, write_jsonl
 from benchmarks.common.report import ROOT, cpu_model
 from benchmarks.scale.corpus import write_corpus
-from benchmarks.scale.measured_builds import WORKERS, Measured, command_peaks, measured_build
+from benchmarks.scale.measured_builds import WORKERS, Measured, command_peaks, sized_build, timed_build
 from benchmarks.scale.sentences import read_material
 from benchmarks.suite.document_exchange import measure
 from finpile.config import NearConfig, load_config
@@ -76,18 +77,18 @@ _ALL_STAGES = {
 }
 #: The sources and settings of the builds of which the rates of stages are.
 MIX = {"sources": [_NEWS, _MINUTES, _CHAT], **_ALL_STAGES}
-#: Stages with rates by document, which parts of their own measure.
+#: Stages with exchanges by document, which parts of their own measure.
 _BY_DOCUMENT = ("exact", "near")
-#: Builds of which the one with the least CPU time counts, where two times are subtracted.
-_ROUNDS = 4
-#: Builds of which the one with the median of CPU time counts, where one time is a rate.
+#: Stages whose time by MB of text is that of other rates: of formats, documents, tokens.
+_OTHERWISE = ("ingest", "clean", "exact", "tokens")
+#: Builds of which each stage has the median of its CPU times.
 _RATE_ROUNDS = 3
 #: Text of the corpora that are made for a format, of the text that is cut, and of that of a tokenizer.
 _MADE_MB = 20.0
-#: The text of a build of one document.
-_FEW = "Oil rose on Monday after the ministers met. " * 100
+#: Documents of a corpus of several sources, and the characters of each.
+_SOURCES, _FEW_CHARACTERS = 17, 4_000
 #: Characters of documents, of the same text.
-_SHORT, _LONG = 80, 80_000
+_SHORT, _MIDDLE, _LONG = 80, 800, 80_000
 #: Text of the builds whose memory is measured.
 _MEMORY_MB = 1000.0
 #: Text of a build that has all kernels compiled.
@@ -96,22 +97,13 @@ _LITTLE_MB = 2.0
 _VOCAB_SIZES = (512, 1_024, 2_048, 4_096, 8_192, 16_384, 32_768, 65_536)
 
 
-def measure_formats(data: Path, folder: Path) -> dict[str, Any]:
-    """By format: decoded bytes per stored byte, text per decoded byte, CPU seconds per MB. Members count once.
-
-    What a build of one document takes is subtracted: the model has it as the fixed cost of the stage.
-    """
+def measure_formats(data: Path, folder: Path, rounds: int) -> dict[str, Any]:
+    """By format: decoded bytes per stored byte, text per decoded byte, CPU seconds per MB. Members count once."""
     found = {}
-    (folder / "few.txt").write_text(_FEW)
-    few = {"name": "Few", "dataset": "A", **_TEXT, "paths": [str(folder / "few.txt")]}
-    started = measured_build(folder, "few", {"sources": [few], "dedup": _NO_DEDUP}, until="split")
     for kind, sources in [*_FORMATS.items(), *_made(data, folder).items()]:
         config = {"root": str(data), "sources": sources, "dedup": _NO_DEDUP}
-        measured = _typical_build(folder, kind, config, until="split")
-        taken = {
-            stage: max(0.0, measured.stage(stage)["cpu_seconds"] - started.stage(stage)["cpu_seconds"])
-            for stage in ("ingest", "clean")
-        }
+        measured = _typical_build(folder, kind, config, rounds, "split")
+        taken = _beyond_start(folder / f"{kind}.yaml", measured)
         [ingest] = _sums(measured.stage("ingest")["counts"]["sources"])
         decoded, text = ingest["decompressed_bytes"] - ingest["member_bytes"], ingest["text_bytes"]
         found[kind] = {
@@ -143,62 +135,92 @@ def _sums(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, int]]:
     return [{name: sum(row[name] for row in rows) for name in names}]
 
 
-def measure_stages(data: Path, folder: Path) -> dict[str, Any]:
-    """Fixed CPU seconds and CPU seconds per MB of clean text, exchanged bytes and disk, by stage."""
-    mix = {"root": str(data), **MIX}
-    timed = _typical_build(folder, "mix", mix)
-    timed_small = _typical_build(folder, "small", _SAMPLE)
-    whole = measured_build(folder, "mix", mix, workers=1)
-    names = [record["stage"] for record in whole.records]
-    stages = {name: _stage_rate(name, timed, timed_small, whole) for name in names}
-    folders = ("documents", "removed", "tokens")
-    published = {name: round(whole.folder_bytes[name] / whole.text_bytes, 4) for name in folders}
+def measure_stages(data: Path, folder: Path, rounds: int) -> dict[str, Any]:
+    """CPU seconds beyond the start: by stage and MB of clean text, and those of tokens."""
+    path, rates = folder / "mix.yaml", load_rates()
+    timed = _typical_build(folder, "mix", {"root": str(data), **MIX}, rounds)
+    beyond, megabytes = _beyond_start(path, timed), timed.text_bytes / 1e6
+    near = NearConfig.named(MIX["dedup"]["near"])
+    beyond["near"] -= megabytes * near.bands * near.rows * rates.near_cpu_seconds_per_mb_and_hash
+    beyond["near"] -= timed.num_documents * near.bands * rates.near_cpu_seconds_per_document_and_band
+    config = load_config(path)
+    inputs, samples = find_sampled(config, rates)
+    planned = plan_build(config, inputs, WORKERS, rates, counts=count_samples(config.tokenizer, inputs, samples))
     return {
-        "stages": stages,
-        "published_per_text": published,
+        "stages": {name: _time_rate(name, seconds, timed) for name, seconds in beyond.items()},
+        "tokens_cpu_seconds_per_million": round(beyond["tokens"] / ((planned.tokens - planned.documents) / 1e6), 4),
+    }
+
+
+def measure_sizes(data: Path, folder: Path, rounds: int) -> dict[str, Any]:
+    """Exchanged bytes and disk, by stage."""
+    del rounds
+    whole = sized_build(folder, "mix", {"root": str(data), **MIX})
+    folders = ("documents", "removed", "tokens")
+    return {
+        "stages": {one["stage"]: _size_rate(one["stage"], whole) for one in whole.records if one["stage"] != "reports"},
+        "published_per_text": {name: round(whole.folder_bytes[name] / whole.text_bytes, 4) for name in folders},
         "record_bytes_per_shard": round(whole.record_bytes / whole.num_shards),
     }
 
 
-def _typical_build(folder: Path, name: str, config: Mapping[str, Any] | Path, until: str = "tokens") -> Measured:
-    rounds = [measured_build(folder, name, config, until=until) for _ in range(_RATE_ROUNDS)]
-    return sorted(rounds, key=lambda built: sum(float(record["cpu_seconds"]) for record in built.records))[
-        _RATE_ROUNDS // 2
-    ]
+def _typical_build(
+    folder: Path,
+    name: str,
+    config: Mapping[str, Any] | Path,
+    rounds: int,
+    until: str = "tokens",
+    is_small: bool | None = None,
+) -> Measured:
+    """A build in which each stage has the median of its CPU times."""
+    builds = [timed_build(folder, name, config, until=until, is_small=is_small) for _ in range(rounds)]
+    for record in builds[0].records:
+        record["cpu_seconds"] = median(built.cpu_seconds(record["stage"]) for built in builds)
+    return replace(builds[0], command_cpu_seconds=median(built.command_cpu_seconds for built in builds))
 
 
-def _stage_rate(name: str, timed: Measured, timed_small: Measured, whole: Measured) -> dict[str, float]:
-    """The rate of one stage from three builds: the mix and the sample on two workers (timed), the mix on one."""
-    fixed = {of: min(timed_small.stage(name)[of], timed.stage(name)[of]) for of in ("cpu_seconds", "wall_seconds")}
-    more, exchanged = timed.stage(name)["cpu_seconds"] - fixed["cpu_seconds"], whole.exchanged_bytes[name]
+def _beyond_start(path: Path, built: Measured) -> dict[str, float]:
+    """CPU seconds of the stages of a build without what they take to begin, for workers, and for their tasks."""
+    rates, config = load_rates(), load_config(path)
+    plan = plan_build(config, find_sampled(config, rates)[0], WORKERS, rates)
     return {
-        "fixed_seconds": fixed["wall_seconds"],
-        "fixed_cpu_seconds": fixed["cpu_seconds"],
-        "cpu_seconds_per_mb": 0.0 if name == "exact" else round(more / (whole.text_bytes / 1e6), 5),
+        stage.stage: max(0.0, built.cpu_seconds(stage.stage) - stage.start_cpu_seconds)
+        for stage in plan.stages
+        if stage.stage in rates.stages and built.cpu_seconds(stage.stage)
+    }
+
+
+def _time_rate(name: str, seconds: float, timed: Measured) -> dict[str, float]:
+    """The rate of one stage from its CPU time beyond the start."""
+    per_mb = max(0.0, seconds) / (timed.text_bytes / 1e6)
+    return {"cpu_seconds_per_mb": 0.0 if name in _OTHERWISE else round(per_mb, 5)}
+
+
+def _size_rate(name: str, whole: Measured) -> dict[str, float]:
+    exchanged = whole.exchanged_bytes[name]
+    return {
         "exchanged_per_text": 0.0 if name in _BY_DOCUMENT else round(exchanged / whole.text_bytes, 4),
         "disk_per_text": round(whole.folder_bytes.get(name, 0) / whole.text_bytes, 4),
     }
 
 
-def measure_templates(data: Path, folder: Path) -> dict[str, Any]:
+def measure_templates(data: Path, folder: Path, rounds: int) -> dict[str, Any]:
     """As `measure_stages`, of one stage: every row is a group."""
-    searched = {"dedup": {"near": None, "templates": {}}}
-    given = yaml.safe_load(_SAMPLE.read_text())
-    mix = {"root": str(data), "sources": _grouped([_NEWS, _MINUTES]), **searched}
-    small = {"root": str(_SAMPLE.parent / given["root"]), "sources": _grouped(given["sources"]), **searched}
-    found = [
-        measured_build(folder, name, config, workers, until="split")
-        for name, config, workers in (("mix", mix, WORKERS), ("small", small, WORKERS), ("mix", mix, 1))
-    ]
-    return {"stages": {"templates": _stage_rate("templates", *found)}}
+    grouped = [{**source, "template_group": "source"} for source in (_NEWS, _MINUTES)]
+    mix = {"root": str(data), "sources": grouped, "dedup": {"near": None, "templates": {}}}
+    timed, whole = _typical_build(folder, "mix", mix, rounds, "split"), sized_build(folder, "mix", mix, "split")
+    seconds = _beyond_start(folder / "mix.yaml", timed)["templates"]
+    rate = _time_rate("templates", seconds, timed) | _size_rate("templates", whole)
+    return {"stages": {"templates": rate}}
 
 
-def measure_memory(data: Path, folder: Path) -> dict[str, Any]:
+def measure_memory(data: Path, folder: Path, rounds: int) -> dict[str, Any]:
     """By stage, the memory of all processes of `finpile build`: of the sample, of full tasks, and of further workers.
 
     Workers are one, two and four, as threads or as processes; of the two steps the larger one counts. No kernels are
     compiled meanwhile: a build of little text has done so.
     """
+    del rounds
     material = read_material(data)
     facts = write_corpus(folder / "made", material, int(_MEMORY_MB * 1e6), 1, is_dated=True)
     write_corpus(folder / "little", material, int(_LITTLE_MB * 1e6), 1, is_dated=True)
@@ -230,9 +252,9 @@ def measure_memory(data: Path, folder: Path) -> dict[str, Any]:
     return {"memory": found}
 
 
-def measure_compile(data: Path, folder: Path) -> dict[str, Any]:
+def measure_compile(data: Path, folder: Path, rounds: int) -> dict[str, Any]:
     """Memory of each process that compiles kernels: what a first build of the sample takes beyond a second one."""
-    del data
+    del data, rounds
     found = []
     for workers in (1, WORKERS):
         kernels = folder / f"kernels-{workers}"
@@ -241,23 +263,18 @@ def measure_compile(data: Path, folder: Path) -> dict[str, Any]:
     return {"compile_mb": round(max(found))}
 
 
-def _grouped(sources: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    return [{**source, "template_group": "source"} for source in sources]
-
-
-def measure_mixture(data: Path, folder: Path) -> dict[str, Any]:
+def measure_mixture(data: Path, folder: Path, rounds: int) -> dict[str, Any]:
     """What each further copy of text takes in `tokens`, and the pass that counts tokens for fractions."""
     mix = {"root": str(data), "sources": [_NEWS, _MINUTES], "dedup": {"near": None}}
     weights = {"once": {}, "thrice": {"mixture": {"A": 3}}, "halves": {"mixture": {"A": 1.5}}}
     seconds, exchanged = dict.fromkeys(weights, math.inf), {}
-    for workers in (1, *[WORKERS] * _ROUNDS):
+    for name, weight in weights.items():
+        built = sized_build(folder, "mixture", {**mix, **weight}, fresh=False)
+        exchanged[name] = built.exchanged_bytes["tokens"] / built.text_bytes
+    for _ in range(rounds):
         for name, weight in weights.items():
-            built = measured_build(folder, "mixture", {**mix, **weight}, workers, fresh=False)  # only `tokens` runs
-            if workers == 1:
-                exchanged[name] = built.exchanged_bytes["tokens"] / built.text_bytes
-            else:
-                of_stage = built.stage("tokens")["cpu_seconds"] / (built.text_bytes / 1e6)
-                seconds[name] = min(seconds[name], of_stage)
+            built = timed_build(folder, "mixture", {**mix, **weight}, fresh=False)  # only `tokens` runs
+            seconds[name] = min(seconds[name], built.cpu_seconds("tokens") / (built.text_bytes / 1e6))
     cpu, size = ({"copy": (of["thrice"] - of["once"]) / 2, "once": of["once"]} for of in (seconds, exchanged))
     return {
         "tokens_cpu_seconds_per_mb_and_copy": round(cpu["copy"], 5),
@@ -266,60 +283,69 @@ def measure_mixture(data: Path, folder: Path) -> dict[str, Any]:
     }
 
 
-def measure_near(data: Path, folder: Path) -> dict[str, Any]:
-    """What each further hash value and band takes, from the two named settings."""
-    found, timed = {}, {}
-    for name in ("fast", "paper"):
-        config = {"root": str(data), "sources": [_NEWS, _MINUTES], "dedup": {"near": name}}
-        timed[name] = measured_build(folder, name, config, until="split")
-        found[name] = measured_build(folder, name, config, workers=1, until="split")
-    fast = found["fast"]
-    more = timed["paper"].stage("near")["cpu_seconds"] - timed["fast"].stage("near")["cpu_seconds"]
-    exchanged = {name: built.exchanged_bytes["near"] / built.num_documents for name, built in found.items()}
-    settings = {name: NearConfig.named(name) for name in found}
+def measure_near(data: Path, folder: Path, rounds: int) -> dict[str, Any]:
+    """What hash values take by MB of text, and bands by document: of two unknowns, from two cuts of one text.
+
+    Both from what the setting `paper` takes beyond `fast`.
+    """
+    settings = {name: NearConfig.named(name) for name in ("fast", "paper")}
     hashes = {name: near.bands * near.rows for name, near in settings.items()}
+    more, documents = dict[int, float](), dict[int, int]()
+    for size in (_MIDDLE, _LONG):
+        timed = {
+            name: _typical_build(folder, f"{name}-{size}", _cut(data, folder, size, {"near": name}), rounds, "split")
+            for name in settings
+        }
+        more[size] = timed["paper"].cpu_seconds("near") - timed["fast"].cpu_seconds("near")
+        documents[size], megabytes = timed["fast"].num_documents, timed["fast"].text_bytes / 1e6
+    bands = settings["paper"].bands - settings["fast"].bands
+    per_document = max(0.0, (more[_MIDDLE] - more[_LONG]) / (documents[_MIDDLE] - documents[_LONG]))
+    per_mb = (more[_LONG] - documents[_LONG] * per_document) / megabytes
+    exchanged = {}
+    for name in settings:
+        whole = sized_build(folder, name, _cut(data, folder, _MIDDLE, {"near": name}), "split")
+        exchanged[name] = whole.exchanged_bytes["near"] / whole.num_documents
     return {
-        "near_cpu_seconds_per_document_and_hash": round(
-            more / fast.num_documents / (hashes["paper"] - hashes["fast"]), 12
-        ),
+        "near_cpu_seconds_per_mb_and_hash": round(per_mb / (hashes["paper"] - hashes["fast"]), 9),
+        "near_cpu_seconds_per_document_and_band": round(per_document / bands, 10),
         "near_exchanged_per_document": round(exchanged["fast"], 2),
         "near_bands": settings["fast"].bands,
-        "near_hashes": hashes["fast"],
-        "near_exchanged_per_document_and_band": round(
-            (exchanged["paper"] - exchanged["fast"]) / (settings["paper"].bands - settings["fast"].bands), 3
-        ),
+        "near_exchanged_per_document_and_band": round((exchanged["paper"] - exchanged["fast"]) / bands, 3),
     }
 
 
-def measure_exact(data: Path, folder: Path) -> dict[str, Any]:
+def _cut(data: Path, folder: Path, characters: int, dedup: Mapping[str, Any]) -> dict[str, Any]:
+    """A corpus of documents of this length, all of the same text."""
+    path = folder / f"{characters}.jsonl.zst"
+    if not path.exists():
+        text = "\n".join(sample(read_mix(data), _MADE_MB).texts)
+        texts = [text[start : start + characters] for start in range(0, len(text), characters)]
+        write_jsonl(Mix(ids=[f"{number}" for number in range(len(texts))], texts=texts), [path])
+    return {"sources": [{"name": "Mix", "dataset": "A", "format": "jsonl", "paths": [str(path)]}], "dedup": dedup}
+
+
+def measure_exact(data: Path, folder: Path, rounds: int) -> dict[str, Any]:
     """CPU time of `exact` by document and by MB: of two unknowns, from two cuts of one text."""
-    text = "\n".join(sample(read_mix(data), _MADE_MB).texts)
     timed, builds = dict[str, float](), dict[str, Measured]()
     for name, size, fold in (("short", _SHORT, "none"), ("long", _LONG, "none"), ("folded", _LONG, "whitespace")):
-        path = folder / f"{size}.jsonl.zst"
-        texts = [text[start : start + size] for start in range(0, len(text), size)]
-        write_jsonl(Mix(ids=[f"{number}" for number in range(len(texts))], texts=texts), [path])
-        source = {"name": "Mix", "dataset": "A", "format": "jsonl", "paths": [str(path)]}
-        config = {"sources": [source], "dedup": {"exact": True, "exact_fold": fold, "near": None}}
-        built = [measured_build(folder, name, config, until="split") for _ in range(_ROUNDS // 2)]
-        builds[name], timed[name] = built[0], min(one.stage("exact")["cpu_seconds"] for one in built)
-    small = measured_build(folder, "small", _SAMPLE, until="split").stage("exact")["cpu_seconds"]
+        config = _cut(data, folder, size, {"exact": True, "exact_fold": fold, "near": None})
+        builds[name] = _typical_build(folder, name, config, rounds, "split")
+        timed[name] = _beyond_start(folder / f"{name}.yaml", builds[name])["exact"]
     short, long = builds["short"], builds["long"]
-    per_document = (timed["short"] - timed["long"]) / (short.num_documents - long.num_documents)
+    per_document = max(0.0, (timed["short"] - timed["long"]) / (short.num_documents - long.num_documents))
     megabytes = long.text_bytes / 1e6
-    whole = measured_build(folder, "short", folder / "short.yaml", workers=1, until="split")
+    whole = sized_build(folder, "short", folder / "short.yaml", "split")
     return {
-        "exact_cpu_seconds_per_document": round(max(0.0, per_document), 9),
-        "exact_cpu_seconds_per_mb": round(
-            max(0.0, timed["long"] - small - long.num_documents * per_document) / megabytes, 5
-        ),
+        "exact_cpu_seconds_per_document": round(per_document, 9),
+        "exact_cpu_seconds_per_mb": round(max(0.0, timed["long"] - long.num_documents * per_document) / megabytes, 5),
         "exact_cpu_seconds_per_mb_folded": round(max(0.0, timed["folded"] - timed["long"]) / megabytes, 5),
         "exact_exchanged_per_document": round(whole.exchanged_bytes["exact"] / whole.num_documents, 2),
     }
 
 
-def measure_documents(data: Path, folder: Path) -> dict[str, Any]:
+def measure_documents(data: Path, folder: Path, rounds: int) -> dict[str, Any]:
     """Text by document of each format, and tokens of bytes by class for each size of a vocabulary."""
+    del rounds
     per_document = {}
     for kind, sources in [*_FORMATS.items(), *_made(data, folder).items()]:
         config = {"name": kind, "root": str(data), "sources": sources, "dedup": _NO_DEDUP}
@@ -340,37 +366,26 @@ def _texts(path: Path) -> Iterator[str]:
 
 
 def _token_rates(data: Path) -> dict[str, Any]:
-    """By size of the vocabulary, the tokens of a letter, a digit and another byte that fit those of all documents.
-
-    Weighted least squares, with at most one token a byte: the variance of a document's tokens is taken to be in
-    proportion to their number.
-    """
+    """Tokens by byte, by size of the vocabulary."""
     texts = [text.encode() for text in sample(read_mix(data), _MADE_MB).texts]
     array, threads = pa.array(texts, pa.large_binary()).cast(pa.large_string()), os.cpu_count() or 1
-    counts = np.array([class_counts(text) for text in texts], np.float64)
     sizes = sorted(_VOCAB_SIZES, reverse=True)
     trained = UnigramTrainer(num_threads=threads).train_sizes(count_pretokens(array), [size - 1 for size in sizes])
     rates = {}
     for size, model in zip(sizes, trained, strict=True):
-        tokens = UnigramTokenizer(prune_to(merge([model]), size)).count_tokens(array, threads).astype(np.float64)
-        weight = 1 / np.sqrt(np.maximum(1.0, tokens))
-        found = lsq_linear(counts * weight[:, None], tokens * weight, bounds=(0, 1)).x
-        rates[str(size)] = dict(zip(("letter", "digit", "other"), found.round(4).tolist(), strict=True))
-    shares = byte_shares(texts)
-    return {
-        "tokens_per_byte": dict(reversed(rates.items())),
-        "byte_shares": {"letter": round(shares.letter, 4), "digit": round(shares.digit, 4)},
-    }
+        tokens = UnigramTokenizer(prune_to(merge([model]), size)).count_tokens(array, threads)
+        rates[str(size)] = round(float(tokens.sum()) / sum(map(len, texts)), 4)
+    return {"tokens_per_byte": dict(reversed(rates.items()))}
 
 
-def measure_made(data: Path, folder: Path) -> dict[str, Any]:
+def measure_made(data: Path, folder: Path, rounds: int) -> dict[str, Any]:
     """CPU seconds by stage of the build of `finpile plan --measure`; of each stage, the median of several."""
     del data, folder
-    rounds = [measure_machine() for _ in range(_ROUNDS)]
+    rounds = [measure_machine() for _ in range(rounds)]
     return {"made_cpu_seconds": {stage: round(median(found[stage] for found in rounds), 3) for stage in rounds[0]}}
 
 
-def measure_segments(data: Path, folder: Path) -> dict[str, Any]:
+def measure_segments(data: Path, folder: Path, rounds: int) -> dict[str, Any]:
     """What the exchange of documents takes for each segment, and for each MB that is sent to ranges of files.
 
     As on the machine of the other rates: times are divided by those of the build of made text.
@@ -378,9 +393,9 @@ def measure_segments(data: Path, folder: Path) -> dict[str, Any]:
     del data
     there = json.loads(TABLE.read_text())["made_cpu_seconds"]
     factor = factors_of(measure_machine(), there)["split"]
-    few, many = (_exchanged(folder, partitions, partitions) for partitions in (8, 256))
+    few, many = (_exchanged(folder, partitions, partitions, rounds) for partitions in (8, 256))
     per_segment = (many["cpu_seconds"] - few["cpu_seconds"]) / (many["segments"] - few["segments"])
-    ranges = _exchanged(folder, 64, 8)
+    ranges = _exchanged(folder, 64, 8, rounds)
     per_mb = (ranges["cpu_seconds"] - few["cpu_seconds"]) / (few["text_bytes"] / 1e6)
     return {
         "split_cpu_seconds_per_segment": round(per_segment / factor, 7),
@@ -388,44 +403,59 @@ def measure_segments(data: Path, folder: Path) -> dict[str, Any]:
     }
 
 
-def _exchanged(folder: Path, partitions: int, most: int) -> dict[str, Any]:
+def _exchanged(folder: Path, partitions: int, most: int, rounds: int) -> dict[str, Any]:
     """The median by CPU time."""
-    rounds = [measure(folder, partitions, most) for _ in range(_ROUNDS)]
-    return sorted(rounds, key=lambda found: float(found["cpu_seconds"]))[_ROUNDS // 2]
+    rounds = [measure(folder, partitions, most) for _ in range(rounds)]
+    return sorted(rounds, key=lambda found: float(found["cpu_seconds"]))[rounds // 2]
 
 
-def measure_start(data: Path, folder: Path) -> dict[str, Any]:
-    """The CPU time of `finpile build` for a build of one document, without that of its stages."""
-    del data
-    config, out = folder / "few.yaml", folder / "out"
-    (folder / "few.txt").write_text(_FEW)
-    source = {"name": "Few", "dataset": "A", "format": "text", "paths": [str(folder / "few.txt")]}
-    tokenizer = {"vocab_size": 300}
-    few = {"name": "few", "sources": [source], "tokenizer": tokenizer, "tokens": {"sequence_length": 16}}
-    config.write_text(yaml.safe_dump(few))
-    command = [sys.executable, "-m", "finpile_cli", "build", str(config), "-o", str(out), "--fresh", "--workers", "1"]
-    times = []
-    for _ in range(2):
-        before = children_cpu_seconds()
-        subprocess.run(command, check=True, capture_output=True)
-        manifest = json.loads((out / "manifest.json").read_text())
-        times.append(children_cpu_seconds() - before - sum(stage["cpu_seconds"] for stage in manifest["stages"]))
-    return {"start_seconds": round(min(times), 2)}
+def measure_start(data: Path, folder: Path, rounds: int) -> dict[str, Any]:
+    """By stage, CPU seconds of a few documents by one process, what workers take besides, and what a task takes; and
+    those of `finpile build` without its stages."""
+    texts = [text[:_FEW_CHARACTERS] for text in read_mix(data).texts if len(text) > _FEW_CHARACTERS][:_SOURCES]
+    few = [texts[0], texts[0], texts[0].replace(" the ", " a ", 2), texts[1] + texts[0][-_FEW_CHARACTERS // 4 :]]
+    sources = list[dict[str, Any]]()
+    for name, content in (("few", few), *((f"{number}", [text]) for number, text in enumerate(texts[2:]))):
+        for number, text in enumerate(content):
+            (folder / f"{name}-{number}.txt").write_text(text)
+        paths = {"name": name, "paths": [f"{folder}/{name}-*.txt"]}
+        sources.append({**_TEXT, "dataset": "A", "template_group": "source", **paths})
+    settings = {"tokenizer": {"vocab_size": 300}, "tokens": {"sequence_length": 16}}
+    settings["dedup"] = {**_ALL_STAGES["dedup"], "templates": {}}
+    corpus = {"root": str(data), **_ALL_STAGES, **settings}
+    one = _typical_build(folder, "one", {**corpus, "sources": sources[:1]}, rounds, is_small=True)
+    workers = _typical_build(folder, "one", {**corpus, "sources": sources[:1]}, rounds, is_small=False)
+    many = _typical_build(folder, "many", {**corpus, "sources": sources}, rounds, is_small=True)
+
+    def more(name: str, built: Measured) -> float:
+        return max(0.0, built.cpu_seconds(name) - one.cpu_seconds(name))
+
+    names = [record["stage"] for record in one.records if record["stage"] != "reports"]
+    stages = {
+        name: {
+            "fixed_cpu_seconds": round(one.cpu_seconds(name), 3),
+            "workers_cpu_seconds": round(more(name, workers), 3),
+            "cpu_seconds_per_task": round(more(name, many) / (len(sources) - 1), 4),
+        }
+        for name in names
+    }
+    return {"stages": stages, "start_seconds": round(one.command_cpu_seconds - sum(map(one.cpu_seconds, names)), 2)}
 
 
-_PARTS = {
+_PARTS: dict[str, Callable[[Path, Path, int], dict[str, Any]]] = {
+    "start": measure_start,
+    "near": measure_near,
+    "exact": measure_exact,
     "formats": measure_formats,
     "documents": measure_documents,
     "stages": measure_stages,
-    "exact": measure_exact,
-    "near": measure_near,
-    "made": measure_made,
-    "segments": measure_segments,
-    "start": measure_start,
+    "sizes": measure_sizes,
     "templates": measure_templates,
+    "mixture": measure_mixture,
+    "segments": measure_segments,
+    "made": measure_made,
     "memory": measure_memory,
     "compile": measure_compile,
-    "mixture": measure_mixture,
 }
 
 
@@ -433,19 +463,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("--only", nargs="+", choices=_PARTS, default=tuple(_PARTS))
-    parser.add_argument("--output", type=Path, default=TABLE)
+    parser.add_argument("--rounds", type=int, default=_RATE_ROUNDS)
     options = parser.parse_args(arguments)
-    table = json.loads(options.output.read_text()) if options.output.exists() else {}
     data = options.data.resolve()
-    for part in options.only:
+    for part in sorted(options.only, key=list(_PARTS).index):
         circumstances = _circumstances()
         with tempfile.TemporaryDirectory(prefix="rates-") as folder:
-            found = _PARTS[part](data, Path(folder))
+            found = _PARTS[part](data, Path(folder), options.rounds)
         found = {"formats": found} if part == "formats" else found
-        stages = {**table.get("stages", {}), **found.get("stages", {})}
+        table = json.loads(TABLE.read_text())
+        stages = dict(table["stages"])
+        for stage, rate in found.get("stages", {}).items():
+            stages[stage] = {**stages.get(stage, {}), **rate}
         table |= {**found, "stages": stages, f"measured_{part}": circumstances}
-        options.output.parent.mkdir(parents=True, exist_ok=True)
-        options.output.write_text(f"{json.dumps(table, indent=1)}\n")
+        TABLE.write_text(f"{json.dumps(table, indent=1)}\n")
+        load_rates.cache_clear()
 
 
 def _circumstances() -> dict[str, Any]:

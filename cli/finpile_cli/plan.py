@@ -73,6 +73,7 @@ def plan_command(
     from finpile_pipelines.plan.memory import compiling_bytes, fitting_workers
     from finpile_pipelines.plan.model import plan_build
     from finpile_pipelines.plan.rates import load_rates
+    from finpile_pipelines.plan.token_counts import count_samples
 
     rates, factors = load_rates(), None
     if measure:
@@ -81,14 +82,15 @@ def plan_command(
         console.line("measuring the stages on this machine: about 20 s, longer the first time")
         factors = factors_of(measure_machine(), rates.made_cpu_seconds)
         rates = rates.times(factors)
-    inputs = find_sampled(parsed, rates)
+    inputs, samples = find_sampled(parsed, rates)
+    counts = None if parsed.tokenizer is None else count_samples(parsed.tokenizer, inputs, samples)
     if scale is not None:
         inputs = scaled(inputs, scale)
     count = workers or os.cpu_count() or 1
     if memory is not None:
         compiling = compiling_bytes(parsed, rates)
         count = fitting_workers(parsed, inputs, count, rates, memory, shard_size, compiling)
-    plan = plan_build(parsed, inputs, count, rates, job_seconds, shard_size)
+    plan = plan_build(parsed, inputs, count, rates, job_seconds, shard_size, counts)
     bounds = limits(parsed, inputs, plan.workers, rates, shard_size)
     _show(console, parsed.name, plan, bounds)
     cost = None if core_price is None else core_price * plan.core_hours

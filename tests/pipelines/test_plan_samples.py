@@ -104,7 +104,8 @@ def test_a_part_of_a_file_stands_for_the_rest(name: str, tmp_path: Path, monkeyp
     kind, content = FILES[name]
     (tmp_path / name).write_bytes(content())
     num_bytes = sum(len(text) for text in texts())
-    monkeypatch.setattr(samples, "_FILE_TEXT_BYTES", num_bytes // 2)
+    for bound in ("_FILE_TEXT_BYTES", "_TEXT_BYTES"):
+        monkeypatch.setattr(samples, bound, num_bytes // 2)
     taken: list[int] = []
     encode = read_file
 

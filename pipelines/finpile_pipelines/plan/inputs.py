@@ -14,7 +14,6 @@ from finpile.sources.archives.archive import archive_kind
 from finpile.sources.bytes.compression import split_codecs
 from finpile.sources.readers.finding import InputFile, list_inputs
 from finpile.sources.readers.multistream import expected_ranges
-from finpile_pipelines.plan.byte_classes import ByteShares
 from finpile_pipelines.plan.rates import Rates
 from finpile_pipelines.plan.samples import Sample, read_sample
 
@@ -40,8 +39,6 @@ class SourceInput:
     clean_bytes: float
     documents: float
     """As `ingest` reads them."""
-    byte_shares: ByteShares
-    """Of its clean text."""
     is_sampled: bool
     """Whether text and documents are those of its first records, and not those of its format."""
     largest_share: float
@@ -52,13 +49,14 @@ class SourceInput:
     """Whether templates are counted among its documents."""
 
 
-def find_sampled(config: CorpusConfig, rates: Rates) -> tuple[SourceInput, ...]:
-    """The inputs of a corpus file, listed now, with a sample of each source.
+def find_sampled(config: CorpusConfig, rates: Rates) -> tuple[tuple[SourceInput, ...], list[Sample | None]]:
+    """The inputs of a corpus file, listed now, and a sample of each source.
 
     Raises: InputError where a pattern matches nothing; StoreError if an object store does not answer.
     """
     files = [list_inputs(source, config.root) for source in config.sources]
-    return measure_inputs(config, files, rates, sample_inputs(config, files))
+    samples = sample_inputs(config, files)
+    return measure_inputs(config, files, rates, samples), samples
 
 
 def built_inputs(config: CorpusConfig, manifest: Mapping[str, Any], rates: Rates) -> tuple[SourceInput, ...]:
@@ -76,7 +74,6 @@ def built_inputs(config: CorpusConfig, manifest: Mapping[str, Any], rates: Rates
             text_bytes=row["text_bytes"],
             clean_bytes=row["text_bytes"],
             documents=row["documents"],
-            byte_shares=rates.byte_shares,
             is_sampled=True,
             largest_share=1.0,
             rows=(row["source"],),
@@ -126,7 +123,6 @@ def _measured(source: SourceConfig, files: Sequence[InputFile], sample: Sample |
         text_bytes=text,
         clean_bytes=text * clean_per_text,
         documents=sample.documents if sample else text / rates.document_bytes(source.format),
-        byte_shares=sample.byte_shares if sample else rates.byte_shares,
         is_sampled=sample is not None,
         largest_share=max(map(truediv, sizes, ranges), default=0.0) / decoded if decoded else 0.0,
         rows=source.rows,

@@ -48,7 +48,7 @@ def fit_build(config: CorpusConfig, workers: int, most_bytes: int, sizes: Sizes,
 
     Raises: ConfigError, with the memory that would do, if one worker would need more.
     """
-    names, inputs = stage_names(config, until), find_sampled(config, load_rates())
+    names, (inputs, _) = stage_names(config, until), find_sampled(config, load_rates())
     return _fit(config, inputs, names, sizes.shard_bytes, workers, most_bytes, sizes)
 
 

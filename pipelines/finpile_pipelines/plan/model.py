@@ -1,7 +1,8 @@
 """The model of a build: what each stage takes on a number of workers.
 
-A stage has a fixed time, and CPU time in proportion to text, which workers share as far as there are tasks: the stage
-ends no earlier than its longest task. All rates are measured (`finpile_pipelines.plan.rates`).
+A stage takes CPU time to begin and to start its workers, and for each task, MB, document or token, which workers share
+as far as there are tasks: the stage ends no earlier than its longest task. All rates are measured
+(`finpile_pipelines.plan.rates`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
-from finpile.config import CorpusConfig, TokenizerConfig
+from finpile.config import CorpusConfig, NearConfig, TokenizerConfig
 from finpile.config.mixture import weights
 from finpile.documents.document import Label
 from finpile.documents.segments import share_of
@@ -32,6 +33,8 @@ from finpile_pipelines.plan.exchanges import Exchange
 from finpile_pipelines.plan.inputs import SourceInput
 from finpile_pipelines.plan.jobs import is_enabled, num_jobs, num_readings
 from finpile_pipelines.plan.rates import Rates, StageRate
+from finpile_pipelines.plan.token_counts import TokenCounts
+from finpile_pipelines.stage import SMALL_BYTES
 from finpile_pipelines.unigram.texts import num_chunks
 
 _MB = 1e6
@@ -51,6 +54,8 @@ class StagePlan:
     jobs: int
     tasks: int
     """Parts of its work that run at once, at most."""
+    start_cpu_seconds: float
+    """Of the CPU time, what does not depend on text: to begin, to start workers, and to begin and end tasks."""
     cpu_seconds: float
     seconds: float
     memory_bytes: float
@@ -126,12 +131,13 @@ def plan_build(
     rates: Rates,
     job_seconds: float = 0.0,
     shard_bytes: int | None = None,
+    counts: TokenCounts | None = None,
 ) -> Plan:
     """The stages of a build of the inputs. `job_seconds` is added for each Beam job: minutes on Dataflow.
 
-    Shards have `shard_bytes` of text, or what `ingest` chooses.
+    Shards have `shard_bytes` of text, or what `ingest` chooses. Tokens are those of `counts`, or of the rates.
     """
-    model = _Model(config, tuple(inputs), workers, rates, job_seconds, shard_bytes)
+    model = _Model(config, tuple(inputs), workers, rates, job_seconds, shard_bytes, counts)
     names = stage_names(config)
     return Plan(
         workers=workers,
@@ -181,6 +187,7 @@ class _Model:
     rates: Rates
     job_seconds: float
     given_shard_bytes: int | None
+    counts: TokenCounts | None
 
     @property
     def text(self) -> float:
@@ -200,11 +207,14 @@ class _Model:
         """Of all copies, each document with its `<|endoftext|>`; none with `tokenizer: none`."""
         if self.config.tokenizer is None:
             return 0.0
-        vocab_size = self._tokenizer.vocab_size
-        once = sum(
-            source.clean_bytes * self.rates.tokens_of_byte(source.byte_shares, vocab_size) for source in self.inputs
-        )
-        return self.copies.per_text * (once + self.documents)
+        return self.copies.per_text * (self._text_tokens + self.documents)
+
+    @property
+    def _text_tokens(self) -> float:
+        """Of one copy of the text."""
+        if self.counts is None:
+            return self.text * self.rates.tokens_of_byte(self._tokenizer.vocab_size)
+        return self.counts.tokens(self.text)
 
     @cached_property
     def copies(self) -> Copies:
@@ -233,17 +243,20 @@ class _Model:
         if name == "reports" or not is_enabled(name, self.config):
             nothing: dict[str, Any] = dict.fromkeys((one.name for one in fields(StagePlan)), 0)
             return StagePlan(**{**nothing, "stage": name})
-        rate, shared = self._rate(name), self._shared_cpu_seconds(name)
+        rate, of_text = self._rate(name), self._text_cpu_seconds(name)
         jobs, (tasks, largest) = num_jobs(name, self.config), self._tasks(name)
         busy = max(1, min(self.workers, tasks))
-        working = max(shared / busy, shared * largest)
+        fixed = rate.fixed_cpu_seconds + (0.0 if self._is_small else rate.workers_cpu_seconds)
+        of_tasks = tasks * rate.cpu_seconds_per_task
+        working = max((of_tasks + of_text) / busy, of_text * largest)
         exchanges = self._exchanges(name)
         return StagePlan(
             stage=name,
             jobs=jobs,
             tasks=tasks,
-            cpu_seconds=rate.fixed_cpu_seconds + shared,
-            seconds=rate.fixed_seconds + working + jobs * self.job_seconds,
+            start_cpu_seconds=fixed + of_tasks,
+            cpu_seconds=fixed + of_tasks + of_text,
+            seconds=fixed + working + jobs * self.job_seconds,
             memory_bytes=self._memory_bytes(name, 1),
             machine_bytes=self._memory_bytes(name, busy),
             shuffled_bytes=sum(one.sent_bytes + one.rewritten_bytes for one in exchanges),
@@ -251,7 +264,12 @@ class _Model:
             disk_bytes=self._disk_bytes(name),
         )
 
-    def _shared_cpu_seconds(self, name: str) -> float:
+    @property
+    def _is_small(self) -> bool:
+        """Whether one process does all work."""
+        return self.workers == 1 or self.text < SMALL_BYTES
+
+    def _text_cpu_seconds(self, name: str) -> float:
         """CPU time in proportion to the inputs."""
         rates, near = self.rates, self.config.dedup.near
         if name in ("ingest", "clean"):
@@ -261,14 +279,16 @@ class _Model:
             if name == "exact" and self.config.dedup.exact_fold != "none":
                 per_mb += rates.exact_cpu_seconds_per_mb_folded
             return self.text / _MB * per_mb + self.documents * rates.exact_cpu_seconds_per_document
-        per_mb = self._rate(name).cpu_seconds_per_mb
+        per_mb, seconds = self._rate(name).cpu_seconds_per_mb, 0.0
         if name == "tokens":
+            seconds = self._text_tokens / 1e6 * rates.tokens_cpu_seconds_per_million
             per_mb += (self.copies.per_text - 1) * rates.tokens_cpu_seconds_per_mb_and_copy
             per_mb += self.copies.are_counted * rates.tokens_cpu_seconds_per_mb_counted
-        seconds = self._read(name) / _MB * per_mb
-        if name == "near" and near is not None:
-            more = near.bands * near.rows - rates.near_hashes
-            seconds += self.documents * more * rates.near_cpu_seconds_per_document_and_hash
+        seconds += self._read(name) / _MB * per_mb
+        if self._measured(name) == "near":
+            setting = near if name == "near" and near is not None else NearConfig.named("fast")
+            seconds += self.text / _MB * setting.bands * setting.rows * rates.near_cpu_seconds_per_mb_and_hash
+            seconds += self.documents * setting.bands * rates.near_cpu_seconds_per_document_and_band
         if name == "split":
             exchanges = self._exchanges(name)
             seconds += sum(one.segments for one in exchanges) * rates.split_cpu_seconds_per_segment

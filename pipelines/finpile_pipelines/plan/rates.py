@@ -12,19 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from finpile_pipelines.plan.byte_classes import ByteShares
-
 #: Rates that are times of a stage, whose name they begin with.
 _OF_STAGES = (
     "exact_cpu_seconds_per_document",
     "exact_cpu_seconds_per_mb",
     "exact_cpu_seconds_per_mb_folded",
-    "near_cpu_seconds_per_document_and_hash",
+    "near_cpu_seconds_per_document_and_band",
+    "near_cpu_seconds_per_mb_and_hash",
     "split_cpu_seconds_per_mb_of_ranges",
     "split_cpu_seconds_per_segment",
     "tokenizer_cpu_seconds_per_mb_sampled",
     "tokens_cpu_seconds_per_mb_and_copy",
     "tokens_cpu_seconds_per_mb_counted",
+    "tokens_cpu_seconds_per_million",
 )
 
 
@@ -57,11 +57,14 @@ class StageRate:
     Those of stages whose rows are documents, in `Rates`, are per document.
     """
 
-    fixed_seconds: float
-    """Wall time of the sample corpus."""
     fixed_cpu_seconds: float
-    """CPU time of the sample corpus."""
+    """Of a few small documents, by one process: kernels are loaded."""
+    workers_cpu_seconds: float
+    """What two worker processes take to start, besides."""
+    cpu_seconds_per_task: float
+    """Of a small document of a source of its own."""
     cpu_seconds_per_mb: float
+    """What text takes besides."""
     exchanged_per_text: float
     """Bytes that tables of exchanges have on a disk, where they are not compressed."""
     disk_per_text: float
@@ -71,8 +74,9 @@ class StageRate:
         """With all times multiplied."""
         return replace(
             self,
-            fixed_seconds=self.fixed_seconds * factor,
             fixed_cpu_seconds=self.fixed_cpu_seconds * factor,
+            workers_cpu_seconds=self.workers_cpu_seconds * factor,
+            cpu_seconds_per_task=self.cpu_seconds_per_task * factor,
             cpu_seconds_per_mb=self.cpu_seconds_per_mb * factor,
         )
 
@@ -109,13 +113,14 @@ class Rates:
     """What `exact_fold` takes besides."""
     exact_exchanged_per_document: float
     """Bytes that tables of exchanges have on a disk, where they are not compressed."""
-    near_cpu_seconds_per_document_and_hash: float
-    """Of the setting `paper` beyond `fast`: keys and their exchange, which are by document."""
+    near_cpu_seconds_per_mb_and_hash: float
+    """Of the hash values of the words of a text."""
+    near_cpu_seconds_per_document_and_band: float
+    """Of a key and its exchange."""
     near_exchanged_per_document: float
-    """With the measured setting, as the rates of the stage `near`."""
+    """With the measured setting."""
     near_bands: int
-    near_hashes: int
-    """Bands of the measured setting, and its hash values."""
+    """Bands of the measured setting."""
     near_exchanged_per_document_and_band: float
     split_cpu_seconds_per_segment: float
     """Of documents that a shard sends to one published file, or to one range of files."""
@@ -124,6 +129,8 @@ class Rates:
     tokenizer_cpu_seconds_per_mb_sampled: float
     """Of choosing a sample of all text for the tokenizer, in two passes.
     Source: benchmarks/results/2026-11-24_tokenizer_sample.md"""
+    tokens_cpu_seconds_per_million: float
+    """Of tokens of text in one copy."""
     tokens_cpu_seconds_per_mb_and_copy: float
     """What each further copy of text takes that the mixture makes."""
     tokens_cpu_seconds_per_mb_counted: float
@@ -132,10 +139,9 @@ class Rates:
     """Of the same pass."""
     text_bytes_per_document: Mapping[str, float]
     """By format, for sources of which no record is read."""
-    tokens_per_byte: Mapping[str, Mapping[str, float]]
-    """By entries of the vocabulary, and by the class of a byte: `letter`, `digit`, `other`."""
-    byte_shares: ByteShares
-    """Of a mix of news, speeches, TeX and chat, for sources of which no record is read."""
+    tokens_per_byte: Mapping[str, float]
+    """By entries of the vocabulary, of a mix of news, speeches, TeX and chat, for a corpus of which no record is
+    read."""
     record_bytes_per_shard: float
     """Of the driver's records of an `ingest` stage."""
     start_seconds: float
@@ -171,11 +177,11 @@ class Rates:
             **by_stage,
         )
 
-    def tokens_of_byte(self, shares: ByteShares, vocab_size: int) -> float:
+    def tokens_of_byte(self, vocab_size: int) -> float:
         """Tokens by byte of text: interpolated over the logarithm of measured sizes, beyond them the nearest."""
-        points = sorted((int(size), rates) for size, rates in self.tokens_per_byte.items())
-        values = [sum(getattr(shares, name) * rate for name, rate in rates.items()) for _, rates in points]
-        return float(np.interp(math.log(vocab_size), [math.log(size) for size, _ in points], values))
+        points = sorted((math.log(int(size)), rate) for size, rate in self.tokens_per_byte.items())
+        sizes, rates = zip(*points, strict=True)
+        return float(np.interp(math.log(vocab_size), sizes, rates))
 
 
 @cache
@@ -186,13 +192,12 @@ def load_rates() -> Rates:
 
 def parse_rates(table: Mapping[str, Any]) -> Rates:
     """Raises: KeyError or TypeError for a table that `benchmarks/scale/rates.py` has not written in full."""
-    made = ("formats", "stages", "memory", "byte_shares", "measured")
+    made = ("formats", "stages", "memory", "measured")
     names = [name for name in Rates.__dataclass_fields__ if name not in made]
     return Rates(
         formats={name: FormatRate(**rate) for name, rate in table["formats"].items()},
         stages={name: StageRate(**rate) for name, rate in table["stages"].items()},
         memory={name: MemoryRate(**rate) for name, rate in table["memory"].items()},
-        byte_shares=ByteShares(**table["byte_shares"]),
         measured=table["measured_stages"],
         **{name: table[name] for name in names},
     )

@@ -21,16 +21,15 @@ from finpile.sources.bytes.compression import split_codecs
 from finpile.sources.readers.finding import InputFile, locate
 from finpile.sources.readers.reading import read_file
 from finpile.storage.file_systems import open_in
-from finpile_pipelines.plan.byte_classes import ByteShares, byte_shares
 
 _T = TypeVar("_T")
 
 #: Files of a source that are read at most, and the text at which no further one is.
 _MAX_FILES, _TEXT_BYTES = 64, 16 << 20
-#: Text at which the reading of a file ends: several blocks of stored bytes, even of compressed files.
+#: Text at which the reading of one of several files ends: several blocks of stored bytes, even of compressed files.
 _FILE_TEXT_BYTES = 8 << 20
-#: Text that is cleaned.
-_CLEANED_BYTES = 512 << 10
+#: Text that is cleaned, and that is left of a source.
+_CLEANED_BYTES = 2 << 20
 #: The golden ratio: its multiples spread evenly over a range, however many there are.
 _GOLDEN = 0.6180339887498949
 
@@ -44,8 +43,8 @@ class Sample:
     """As `ingest` reads it."""
     clean_per_text: float | None
     """Text that cleaning leaves; None if the source has neither markup nor filters."""
-    byte_shares: ByteShares
-    """Of the text that cleaning leaves."""
+    excerpt: list[bytes]
+    """The text of some documents as cleaning leaves it."""
 
 
 def read_sample(source: SourceConfig, files: Sequence[InputFile], *, drop_undated: bool) -> Sample | None:
@@ -55,7 +54,7 @@ def read_sample(source: SourceConfig, files: Sequence[InputFile], *, drop_undate
     """
     parts, documents = list[_Part](), list[RawDocument]()
     for file in itertools.islice(_spread(files), _MAX_FILES):
-        part = _read(file, source)
+        part = _read(file, source, max(_FILE_TEXT_BYTES, _TEXT_BYTES // len(files)))
         parts.append(part)
         documents += part.documents
         if sum(part.text_bytes for part in parts) >= _TEXT_BYTES:
@@ -73,8 +72,8 @@ def read_sample(source: SourceConfig, files: Sequence[InputFile], *, drop_undate
     return Sample(
         documents=len(files) if is_one_each else num_documents,
         text_bytes=sum(part.text_bytes * part.factor for part in parts) / read * stored,
-        clean_per_text=None if left is None else sum(map(len, left)) / max(1, size),
-        byte_shares=byte_shares(map(_bytes, documents) if left is None else left),
+        clean_per_text=sum(map(len, left)) / max(1, size) if _is_cleaned(source, documents, drop_undated) else None,
+        excerpt=left,
     )
 
 
@@ -103,8 +102,8 @@ def _spread(things: Sequence[_T]) -> Iterator[_T]:
             yield things[place]
 
 
-def _read(file: InputFile, source: SourceConfig) -> _Part:
-    """Reads a file to the bound of its text."""
+def _read(file: InputFile, source: SourceConfig, most_bytes: int) -> _Part:
+    """Reads a file up to this much text."""
     part, positions, texts = _Part(file.span_bytes), list[int](), list[int]()
     items = read_file(file, source, reached=positions.append, report_every=1)
     try:
@@ -113,7 +112,7 @@ def _read(file: InputFile, source: SourceConfig) -> _Part:
                 part.documents.append(item)
                 part.text_bytes += len(_bytes(item))
             texts.append(part.text_bytes)
-            if part.text_bytes >= _FILE_TEXT_BYTES:
+            if part.text_bytes >= most_bytes:
                 part.is_whole = next(items, None) is None
                 break
     finally:
@@ -148,22 +147,28 @@ def _factor(file: InputFile, positions: Sequence[int], texts: Sequence[int]) -> 
     return file.span_bytes * text / read / texts[-1]
 
 
-def _cleaned(
-    source: SourceConfig, documents: Sequence[RawDocument], drop_undated: bool
-) -> tuple[int, list[bytes] | None]:
-    """The bytes of some of the documents, and what cleaning leaves of each; None if it leaves nearly all."""
+def _is_cleaned(source: SourceConfig, documents: Sequence[RawDocument], drop_undated: bool) -> bool:
+    """Whether cleaning does not leave nearly all of a source."""
     html = source.clean.html
     has_markup = html == "always" or (html == "auto" and any(one.media_type != PLAIN for one in documents))
-    if not (has_markup or source.clean.filters or drop_undated):
-        return 0, None
-    from finpile.clean import clean_batch  # numba: not for corpora of plain text
+    return has_markup or bool(source.clean.filters) or drop_undated
 
-    builder, size = DocumentBuilder(source.dataset, source.label), 0
+
+def _cleaned(source: SourceConfig, documents: Sequence[RawDocument], drop_undated: bool) -> tuple[int, list[bytes]]:
+    """The bytes of some of the documents, and what cleaning leaves of each."""
+    chosen, size = list[RawDocument](), 0
     for document in _spread(documents):
-        builder.append(document)
+        chosen.append(document)
         size += len(_bytes(document))
         if size >= _CLEANED_BYTES:
             break
+    if not _is_cleaned(source, documents, drop_undated):
+        return size, list(map(_bytes, chosen))
+    from finpile.clean import clean_batch  # numba: not for corpora of plain text
+
+    builder = DocumentBuilder(source.dataset, source.label)
+    for document in chosen:
+        builder.append(document)
     cleaned = clean_batch(builder.flush(), source, drop_undated=drop_undated)
     return size, [bytes(text) for text in text_views(cleaned.batch)]
 
