@@ -33,6 +33,7 @@ from finpile.dedup.near.plan import plan as near_plan
 from finpile.dedup.plan import Inputs, Settings
 from finpile.documents.document import DOCUMENT_SCHEMA, DocumentBuilder, RawDocument
 from finpile.output.work_folder import WorkFolder
+from tests.support.trees import assert_same
 
 _WORDS = [f"{first}{second}" for first in "abcdefgh" for second in "klmnopqrst"]
 _NEAR = NearConfig.named("fast")
@@ -125,9 +126,7 @@ def test_star_rounds_give_the_bytes_of_the_way_in_memory(
     assert (folder / "changed.json").exists()
     assert not (in_memory[0] / "changed.json").exists()  # else both went the same way
     assert counts == in_memory[1]
-    found, expected = contents(folder), contents(in_memory[0])
-    assert sorted(found) == sorted(expected)
-    assert [path for path in expected if found[path] != expected[path]] == []
+    assert_same(contents(folder), contents(in_memory[0]))
 
 
 def decisions_of(folder: Path) -> Decisions:

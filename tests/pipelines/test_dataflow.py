@@ -36,6 +36,7 @@ from finpile.config import load_config
 from finpile.errors import ConfigError, RunError
 from finpile.output.layout import Layout
 from finpile.storage import write_json
+from tests.support.trees import assert_same
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "dataflow_requests.json"
@@ -159,9 +160,7 @@ def test_jobs_are_the_stored_requests_and_publish_the_output_of_a_local_build(
     tmp_path: Path,
 ) -> None:
     build(load_config(write_corpus(tmp_path)), str(tmp_path / "out"), engine)
-    found, expected = snapshot(tmp_path / "out"), snapshot(small_build / "out")
-    assert sorted(found) == sorted(expected) != []
-    assert [path for path in sorted(found) if found[path] != expected[path]] == []
+    assert_same(snapshot(tmp_path / "out"), snapshot(small_build / "out"))
     assert len({job["name"].rpartition("-")[2] for job in service.jobs}) == 1  # the run
     requests = [normalised(job, tmp_path) for job in service.jobs]
     if "FINPILE_WRITE_GOLDEN" in os.environ:

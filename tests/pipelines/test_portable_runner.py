@@ -25,6 +25,7 @@ from finpile_pipelines.runner.portable import PortableEngine
 from finpile.config import load_config
 from finpile.errors import ConfigError, RunError
 from finpile.plugins.engine import ENGINES, Run
+from tests.support.trees import assert_same
 
 Snapshot = Callable[[Path], dict[str, bytes]]
 _SERVICE = "apache_beam.runners.portability.local_job_service_main"
@@ -95,9 +96,7 @@ def test_a_job_service_publishes_the_output_of_a_local_build(
 ) -> None:
     config = load_config(write_corpus(tmp_path))
     build(config, str(tmp_path / "out"), Engine(runner="spark", beam_args=job_service, transport=transport))
-    found, expected = snapshot(tmp_path / "out"), snapshot(small_build / "out")
-    assert sorted(found) == sorted(expected) != []
-    assert [path for path in sorted(found) if found[path] != expected[path]] == []
+    assert_same(snapshot(tmp_path / "out"), snapshot(small_build / "out"))
 
 
 @pytest.mark.slow
@@ -107,9 +106,7 @@ def test_a_job_service_runs_every_stage_filters_with_files_and_a_mixture(
 ) -> None:
     config = load_config(full_build / "sample.yaml")
     build(config, str(tmp_path / "out"), Engine(runner="spark", beam_args=job_service, transport=transport))
-    found, expected = snapshot(tmp_path / "out"), snapshot(full_build / "out")
-    assert sorted(found) == sorted(expected) != []
-    assert [path for path in sorted(found) if found[path] != expected[path]] == []
+    assert_same(snapshot(tmp_path / "out"), snapshot(full_build / "out"))
 
 
 def test_options_after_the_dashes_override_those_of_an_embedded_engine() -> None:

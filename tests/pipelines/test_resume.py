@@ -20,6 +20,7 @@ from finpile.config import load_config
 from finpile.errors import ConfigError, InputError
 from finpile.verify import verify
 from tests.support.required_stages import required
+from tests.support.trees import assert_same
 
 Snapshot = Callable[[Path], dict[str, bytes]]
 WriteCorpus = Callable[..., Path]
@@ -129,9 +130,7 @@ def test_change_runs_the_affected_stages_and_equals_a_new_build(
     assert run(config, out) == list(required()[required().index(first) :])
     assert run(config, out) == []
     run(config, config.parent / "new")
-    found, expected = snapshot(out), snapshot(config.parent / "new")
-    assert sorted(found) == sorted(expected)
-    assert [path for path in found if found[path] != expected[path]] == []
+    assert_same(snapshot(out), snapshot(config.parent / "new"))
     assert [check for check in verify(str(out)) if not check.ok] == []
 
 
@@ -155,9 +154,7 @@ def test_output_does_not_depend_on_dates_and_place_of_files(
     for path in config.parent.glob("*.jsonl"):
         os.utime(path, (1, 1))
     run(config, tmp_path / "other")
-    found, expected = snapshot(tmp_path / "other"), snapshot(built)
-    assert sorted(found) == sorted(expected)
-    assert [path for path in found if found[path] != expected[path]] == []
+    assert_same(snapshot(tmp_path / "other"), snapshot(built))
 
 
 def test_fresh_runs_every_stage_again(copied: tuple[Path, Path], built: Path, snapshot: Snapshot) -> None:

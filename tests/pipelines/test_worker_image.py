@@ -24,6 +24,7 @@ from finpile_pipelines.runner.engine import Engine
 
 from finpile.config import load_config
 from finpile.version import __version__
+from tests.support.trees import assert_same
 
 ROOT = Path(__file__).resolve().parents[2]
 IMAGE = "localhost/finpile-worker"
@@ -139,9 +140,7 @@ def test_workers_of_the_image_publish_the_output_of_a_local_build_and_compile_no
     tmp_path: Path,
 ) -> None:
     build(load_config(sample_config), str(tmp_path / "out"), engine)
-    found, expected = snapshot(tmp_path / "out"), snapshot(sample_build)
-    assert sorted(found) == sorted(expected) != []
-    assert [path for path in sorted(found) if found[path] != expected[path]] == []
+    assert_same(snapshot(tmp_path / "out"), snapshot(sample_build))
     compiled = tmp_path / "compiled"
     assert not compiled.exists(), sorted(set(compiled.read_text().splitlines()))
 
