@@ -65,7 +65,7 @@ def test_batches_in_any_order_give_what_one_build_gives(
     days[-1].append(days[1][0])
     days[1:] = random.Random(2).sample(days[1:], len(days) - 1)
     config, out = write_corpus(dedup={**CORPUS["dedup"], "order": order}), tmp_path / "out"
-    write_batch(tmp_path, "start", [document for day in days[:num_first] for document in day])
+    write_batch(tmp_path, "start", *days[:num_first])
     build(load_config(config), str(out), Engine(), until="split")
     seen = [documents_of(out)]
     for number, day in enumerate(days[num_first:]):
@@ -87,7 +87,7 @@ def test_files_of_earlier_snapshots_never_change(tmp_path: Path, write_corpus: C
     config, out = write_corpus(), tmp_path / "out"
     before: dict[str, bytes] = {}
     for number, batch in enumerate((days[4:], days[:2], days[2:4])):
-        write_batch(tmp_path, f"{number}", [document for day in batch for document in day])
+        write_batch(tmp_path, f"{number}", *batch)
         if number:
             append(load_config(config), str(out), Engine())
         else:
@@ -112,9 +112,9 @@ def test_later_documents_rewrite_no_file_under_order_time(tmp_path: Path, write_
     days, config, out = make_days(1, 12), write_corpus(dedup={**CORPUS["dedup"], "order": "time"}), tmp_path / "out"
     days = [[(source, row) for source, row in day if row.get("timestamp")] for day in days[1:]]
     days[-1].append(("Web", {**days[0][0][1], "timestamp": "2021-02-01"}))
-    write_batch(tmp_path, "0", [document for day in days[:9] for document in day])
+    write_batch(tmp_path, "0", *days[:9])
     build(load_config(config), str(out), Engine(), until="split")
-    write_batch(tmp_path, "1", [document for day in days[9:] for document in day])
+    write_batch(tmp_path, "1", *days[9:])
     append(load_config(config), str(out), Engine())
     facts = load_snapshot(Layout(str(out)))["snapshot"]
     assert facts["rewritten"] == {}
@@ -129,7 +129,7 @@ def appended(tmp_path: Path, write_corpus: Callable[..., Path]) -> tuple[Path, P
     story = {"text": "Oil rose 2 percent on Monday after the ministers met in the port.", "timestamp": "2021-01-02"}
     days[0].append(("News", story))
     days[3].append(("News", {**story, "timestamp": "2021-01-01"}))
-    write_batch(tmp_path, "0", [document for day in days[:3] for document in day])
+    write_batch(tmp_path, "0", *days[:3])
     build(load_config(config), str(out), Engine(), until="split")
     write_batch(tmp_path, "1", days[3])
     append(load_config(config), str(out), Engine())
@@ -285,7 +285,7 @@ def test_an_interrupted_publication_is_named_and_its_end_is_told_as_any_other(
     sources = [{**source, "template_group": None} for source in CORPUS["sources"]]
     config, days = write_corpus(sources=sources, dedup={"near": None}, heldout={}), make_days(5, 4)
     out = tmp_path / "out"
-    write_batch(tmp_path, "0", [document for day in days[:4] for document in day])
+    write_batch(tmp_path, "0", *days[:4])
     build(load_config(config), str(out), Engine(), until="split")
     write_batch(tmp_path, "1", days[4])
     append_more = ["append", str(out), str(config), "--json"]
@@ -374,9 +374,9 @@ def test_an_append_that_is_killed_and_run_again_gives_what_one_build_gives(
     tmp_path: Path, write_corpus: Callable[..., Path], forks: Forks, num_kills: int
 ) -> None:
     days, config, base = make_days(7, 6), write_corpus(), tmp_path / "base"
-    write_batch(tmp_path, "0", [document for day in days[:4] for document in day])
+    write_batch(tmp_path, "0", *days[:4])
     build(load_config(config), str(base), Engine(), until="split")
-    write_batch(tmp_path, "1", [document for day in days[4:] for document in day])
+    write_batch(tmp_path, "1", *days[4:])
     build(load_config(config), str(tmp_path / "all"), Engine(), until="split")
     tables = documents_of(base), documents_of(tmp_path / "all")
     run = forks.runs("append(load_config(words[0]), out, Engine())")

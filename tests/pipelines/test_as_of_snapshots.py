@@ -13,30 +13,22 @@ from finpile_pipelines.snapshots.append import append
 
 from finpile.as_of import Cut
 from finpile.config import load_config
-from tests.support.json_lines import json_lines
-from tests.support.made_days import CORPUS, Record, documents_of, failed, ledger_of, make_days
+from tests.support.made_days import CORPUS, TOKENS, documents_of, failed, ledger_of, make_days, write_batch
 
 _CONFIG = {
     **CORPUS,
+    **TOKENS,
     "dedup": {"order": "time", "near": "fast", "substring": None, "templates": {"min_documents": 3}},
-    "tokenizer": {"vocab_size": 300, "chunk_vocab_size": 300},
-    "tokens": {"sequence_length": 16},
 }
-
-
-def write_batch(folder: Path, name: str, documents: list[tuple[str, Record]]) -> None:
-    for source in sorted({source for source, _ in documents}):
-        lines = json_lines(record for where, record in documents if where == source)
-        (folder / f"{source}-{name}.jsonl").write_bytes(lines)
 
 
 def test_a_cut_of_a_snapshot_is_that_of_a_build_of_all_files(tmp_path: Path) -> None:
     days, config, out = make_days(7, 12), tmp_path / "corpus.yaml", tmp_path / "out"
     config.write_text(yaml.safe_dump(_CONFIG, sort_keys=False))
-    write_batch(tmp_path, "0", [document for day in days[4:10] for document in day] + days[0])
+    write_batch(tmp_path, "0", *days[4:10], days[0])
     build(load_config(config), str(out), Engine())
     for number, batch in enumerate((days[10:], days[1:3]), 1):  # earlier documents come last
-        write_batch(tmp_path, f"{number}", [document for day in batch for document in day])
+        write_batch(tmp_path, f"{number}", *batch)
         append(load_config(config), str(out), Engine())
     build(load_config(config), str(tmp_path / "all"), Engine())
     cut = Cut(date(2021, 1, 5))

@@ -100,7 +100,7 @@ def corpus(tmp_path: Path) -> Corpus:
     path = tmp_path / "corpus.yaml"
     path.write_text(yaml.safe_dump(corpus, sort_keys=False))
     write_batch(tmp_path, "made", made_documents(item))
-    write_batch(tmp_path, "all", [document for day in make_days(5, 12) for document in day])
+    write_batch(tmp_path, "all", *make_days(5, 12))
     return Corpus(tmp_path, load_config(path))
 
 

@@ -29,16 +29,12 @@ from finpile.output.snapshots import load_snapshot
 from finpile.storage import file_systems
 from finpile.storage.file_systems import file_system_of
 from finpile.verify import verify
-from tests.support.made_days import CORPUS, documents_of, failed, make_days, write_batch
+from tests.support.made_days import CORPUS, TOKENS, documents_of, failed, make_days, write_batch
 from tests.support.takedowns import published_of
 
 ROOT = Path(__file__).resolve().parents[2]
 _PAGE = 4096
 _PLENTY = 256 << 20
-TOKENS: dict[str, Any] = {
-    "tokenizer": {"vocab_size": 300, "chunk_vocab_size": 300},
-    "tokens": {"sequence_length": 16},
-}
 
 
 class Disk:
@@ -81,9 +77,9 @@ def corpus(tmp_path: Path) -> Path:
     """A corpus file, its build in `base`, and files that the build has not read."""
     days, config = make_days(7, 8), tmp_path / "corpus.yaml"
     config.write_text(yaml.safe_dump({**CORPUS, **TOKENS}, sort_keys=False))
-    write_batch(tmp_path, "0", [document for day in days[2:6] for document in day])
+    write_batch(tmp_path, "0", *days[2:6])
     build(load_config(config), str(tmp_path / "base"), Engine())
-    write_batch(tmp_path, "1", [document for day in (*days[:2], *days[6:]) for document in day])
+    write_batch(tmp_path, "1", *days[:2], *days[6:])
     return config
 
 

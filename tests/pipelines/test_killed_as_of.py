@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -15,12 +14,7 @@ from finpile_pipelines.snapshots.append import append
 
 from finpile.config import load_config
 from tests.support.forks import Forks
-from tests.support.made_days import CORPUS, failed, make_days, write_batch
-
-TOKENS: dict[str, Any] = {
-    "tokenizer": {"vocab_size": 300, "chunk_vocab_size": 300},
-    "tokens": {"sequence_length": 16},
-}
+from tests.support.made_days import CORPUS, TOKENS, failed, make_days, write_batch
 
 
 @pytest.mark.parametrize("undated", [False, True], ids=["dated", "undated"])
@@ -39,7 +33,7 @@ def test_an_as_of_that_is_killed_and_run_again_gives_the_same(
     dedup = {**CORPUS["dedup"], "order": "time"}
     config.write_text(yaml.safe_dump({**CORPUS, **TOKENS, "heldout": heldout, "dedup": dedup}))
     for number, some in enumerate((days[3:], days[:3])):
-        write_batch(tmp_path, f"{number}", [document for day in some for document in day])
+        write_batch(tmp_path, f"{number}", *some)
         if number:
             append(load_config(config), str(whole), Engine())
         else:

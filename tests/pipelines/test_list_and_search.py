@@ -49,9 +49,9 @@ def taken_down(share: Callable[..., Path]) -> Path:
         )
         dedup = {**CORPUS["dedup"], "order": "time"}
         config.write_text(yaml.safe_dump({**CORPUS, "dedup": dedup}, sort_keys=False))
-        write_batch(folder, "1", [document for day in days[:6] for document in day])
+        write_batch(folder, "1", *days[:6])
         build(load_config(config), str(out), Engine(), until="split")
-        write_batch(folder, "2", [document for day in days[6:] for document in day])
+        write_batch(folder, "2", *days[6:])
         append(load_config(config), str(out), Engine())
         ids = listed(out, text="heron") + listed(out, text="heron", is_removed=True)
         remove(str(out), Wanted(ids=frozenset(row["id"] for row in ids)), "they asked", Engine())

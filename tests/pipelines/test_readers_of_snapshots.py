@@ -54,7 +54,7 @@ def steps(folder: Path) -> Iterator[tuple[str, Path]]:
     config.write_text(yaml.safe_dump({**CORPUS, "dedup": {**CORPUS["dedup"], "order": "time"}}, sort_keys=False))
 
     def write(name: str, some: list[Any]) -> None:
-        write_batch(folder, name, [document for day in some for document in day])
+        write_batch(folder, name, *some)
 
     write("1", days[3:6])
     build(load_config(config), str(out), Engine(), until="split")

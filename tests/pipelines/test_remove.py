@@ -36,7 +36,7 @@ from finpile.output.takedowns import TAKEDOWN, Wanted
 from finpile.verify import takedowns
 from finpile.verify.output import Output
 from tests.support.forks import Forks
-from tests.support.made_days import CORPUS, documents_of, failed, ledger_of, make_days, write_batch
+from tests.support.made_days import CORPUS, TOKENS, documents_of, failed, ledger_of, make_days, write_batch
 from tests.support.takedowns import Items, assert_same_but_for_tombstones, ids_of, published_of, write_files
 
 
@@ -214,11 +214,7 @@ def test_verify_finds_a_document_that_was_taken_down(copies: tuple[Path, CorpusC
 @pytest.mark.parametrize("num_kills", [2, pytest.param(24, marks=pytest.mark.slow)])
 def test_a_removal_that_is_killed_and_run_again_gives_the_same(tmp_path: Path, forks: Forks, num_kills: int) -> None:
     items = list(enumerate(document for day in make_days(5, 6) for document in day))
-    tokens = {
-        "tokenizer": {"vocab_size": 300, "chunks": 1, "chunk_vocab_size": 290},
-        "tokens": {"sequence_length": 16},
-    }
-    config, base = write_files(tmp_path / "files", items, **tokens), tmp_path / "base"
+    config, base = write_files(tmp_path / "files", items, **TOKENS), tmp_path / "base"
     build(config, str(base), Engine())
     gone = sorted(ids_of(base, range(3, len(items), 4)))
     run = forks.runs("remove(out, Wanted(ids=frozenset(words)), 'they asked', Engine())")
@@ -346,7 +342,7 @@ def test_engines_and_shards_do_not_matter(tmp_path: Path, threads: bool) -> None
         "files": (Engine(num_workers=2, threads=threads, transport="files"), Sizes(shard_bytes=3000)),
     }
     for number, (begin, end) in enumerate(((0, 8), (8, 10), (10, 14))):
-        write_batch(tmp_path, f"{number}", [document for day in days[begin:end] for document in day])
+        write_batch(tmp_path, f"{number}", *days[begin:end])
         for name, (runner, cut) in runs.items():
             if number:
                 append(load_config(path), str(tmp_path / name), runner, sizes=cut)

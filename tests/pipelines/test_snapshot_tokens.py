@@ -37,20 +37,15 @@ from finpile.tokens.provenance import TokenProvenance
 from finpile.tokens.store import TokenStore, write_token_shard
 from finpile.verify import snapshot_tokens
 from finpile.verify.output import Output
-from tests.support.made_days import CORPUS, failed, make_days, write_batch
+from tests.support.made_days import CORPUS, TOKENS, failed, make_days, write_batch
 from tests.support.trees import assert_same, files_below, read_published
-
-_TOKENS = {
-    "tokenizer": {"vocab_size": 300, "chunks": 1, "chunk_vocab_size": 290},
-    "tokens": {"sequence_length": 16},
-}
 
 
 def write_config(folder: Path) -> CorpusConfig:
     path = folder / "corpus.yaml"
     heldout = {**CORPUS["heldout"], "undated": "heldout"}
     dedup = {**CORPUS["dedup"], "order": "time"}
-    path.write_text(yaml.safe_dump({**CORPUS, **_TOKENS, "heldout": heldout, "dedup": dedup}, sort_keys=False))
+    path.write_text(yaml.safe_dump({**CORPUS, **TOKENS, "heldout": heldout, "dedup": dedup}, sort_keys=False))
     return load_config(path)
 
 
@@ -83,12 +78,12 @@ def texts_in_tokens(out: Path, snapshot: int) -> dict[str, bytes]:
 def test_appended_documents_have_tokens(tmp_path: Path, config: CorpusConfig) -> None:
     days, out = make_days(1, 16), tmp_path / "out"
     days[1:] = random.Random(3).sample(days[1:], len(days) - 1)
-    write_batch(tmp_path, "0", [document for day in days[:8] for document in day])
+    write_batch(tmp_path, "0", *days[:8])
     build(config, str(out), Engine())
     before = files_below(out / "tokens")
     of_build = known = texts_in_tokens(out, 0)
     for number, batch in enumerate((days[8:11], days[11:14], days[14:]), 1):
-        write_batch(tmp_path, f"{number}", [document for day in batch for document in day])
+        write_batch(tmp_path, f"{number}", *batch)
         manifest = append(config, str(out), Engine())
         found = texts_in_tokens(out, number)
         assert found and manifest["snapshot"]["tokens"]["sequences"] > 0
@@ -117,10 +112,10 @@ def grown(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a corpus file with a build in `build`, and in `out` the same build with an append. Read only."""
     folder, days = tmp_path_factory.mktemp("grown"), make_days(1, 12)
     config = write_config(folder)
-    write_batch(folder, "0", [document for day in days[4:] for document in day] + days[0])
+    write_batch(folder, "0", *days[4:], days[0])
     build(config, str(folder / "build"), Engine())
     shutil.copytree(folder / "build", folder / "out")
-    write_batch(folder, "1", [document for day in days[1:4] for document in day])
+    write_batch(folder, "1", *days[1:4])
     append(config, str(folder / "out"), Engine())
     return folder
 
@@ -163,7 +158,7 @@ def test_a_removal_lists_the_sequences_and_tokens_of_what_comes_back(tmp_path: P
     days, out = make_days(6, 10), tmp_path / "out"
     story = {"text": "Oil rose 2 percent on Monday after the ministers met in Vantry.", "timestamp": "2021-01-01"}
     days[0] += [("News", story), ("News", {**story, "timestamp": "2021-01-04"})]
-    write_batch(tmp_path, "0", [document for day in days for document in day])
+    write_batch(tmp_path, "0", *days)
     build(config, str(out), Engine())
     known = texts_in_tokens(out, 0)
     (name,) = [name for name, text in known.items() if text == story["text"].encode()]
@@ -189,9 +184,9 @@ def test_a_mixture_gets_no_tokens(tmp_path: Path, config: CorpusConfig) -> None:
     settings = yaml.safe_load(path.read_text())
     path.write_text(yaml.safe_dump({**settings, "mixture": {"News": 2.0}}, sort_keys=False))
     days = make_days(4, 8)
-    write_batch(tmp_path, "0", [document for day in days[:6] for document in day])
+    write_batch(tmp_path, "0", *days[:6])
     build(load_config(path), str(tmp_path / "out"), Engine())
-    write_batch(tmp_path, "1", [document for day in days[6:] for document in day])
+    write_batch(tmp_path, "1", *days[6:])
     words = ["append", str(tmp_path / "out"), str(path)]
     assert "no token shards of it: the corpus has a mixture" in CliRunner().invoke(finpile, words).output
     snapshot = json.loads((tmp_path / "out" / "manifest.json").read_text())["snapshot"]
@@ -251,7 +246,7 @@ def _write_named(folder: Path, names: Sequence[str]) -> CorpusConfig:
         for name in ("Wire", "Web")
     ]
     dedup = {"order": "time", "substring": {"min_length": 100}}
-    (folder / "c.yaml").write_text(yaml.safe_dump({"name": "c", "sources": sources, "dedup": dedup, **_TOKENS}))
+    (folder / "c.yaml").write_text(yaml.safe_dump({"name": "c", "sources": sources, "dedup": dedup, **TOKENS}))
     return load_config(folder / "c.yaml")
 
 

@@ -22,14 +22,13 @@ from finpile.history.trace import find_document
 from finpile.output.layout import Layout
 from finpile.output.takedowns import Wanted
 from finpile.tokens.provenance import TokenProvenance
-from tests.support.made_days import CORPUS, documents_of, make_days, write_batch
+from tests.support.made_days import CORPUS, TOKENS, documents_of, make_days, write_batch
 
 _CONFIG = {
     **CORPUS,
+    **TOKENS,
     "dedup": {**CORPUS["dedup"], "order": "time"},
     "heldout": {},
-    "tokenizer": {"vocab_size": 300, "chunks": 1, "chunk_vocab_size": 290},
-    "tokens": {"sequence_length": 16},
 }
 
 
@@ -47,9 +46,9 @@ def test_trace_reads_the_shards_that_a_snapshot_added(tmp_path: Path) -> None:
 
     days, path, out = make_days(1, 10), tmp_path / "corpus.yaml", tmp_path / "out"
     path.write_text(yaml.safe_dump(_CONFIG, sort_keys=False))
-    write_batch(tmp_path, "0", [document for day in days[:6] for document in day])
+    write_batch(tmp_path, "0", *days[:6])
     build(load_config(path), str(out), Engine())
-    write_batch(tmp_path, "1", [document for day in days[6:] for document in day])
+    write_batch(tmp_path, "1", *days[6:])
     append(load_config(path), str(out), Engine())
     texts = {row["id"]: row["text"].encode() for row in documents_of(out).to_pylist()}
     shards = TokenProvenance(str(out), snapshot=1)
@@ -88,9 +87,9 @@ def test_trace_reads_the_shards_that_a_snapshot_added(tmp_path: Path) -> None:
 def test_tokens_of_appended_documents_are_listed_when_they_are_taken_down(tmp_path: Path) -> None:
     days, path, out = make_days(1, 10), tmp_path / "corpus.yaml", tmp_path / "out"
     path.write_text(yaml.safe_dump(_CONFIG, sort_keys=False))
-    write_batch(tmp_path, "0", [document for day in days[4:] for document in day] + days[0])
+    write_batch(tmp_path, "0", *days[4:], days[0])
     build(load_config(path), str(out), Engine())
-    write_batch(tmp_path, "1", [document for day in days[1:4] for document in day])
+    write_batch(tmp_path, "1", *days[1:4])
     append(load_config(path), str(out), Engine())
     rows = {row["id"]: row for row in documents_of(out).to_pylist()}
     new = sorted(set(rows) - set(documents_of(out, 0)["id"].to_pylist()))

@@ -264,10 +264,10 @@ def used_days(folder: Path, name: str) -> CorpusConfig:
 def test_snapshots_have_tokens_of_the_same_tokenizer(name: str, tmp_path: Path) -> None:
     config, days, out = used_days(tmp_path, name), make_days(1, 12), tmp_path / "out"
     days[1:] = random.Random(3).sample(days[1:], len(days) - 1)
-    write_batch(tmp_path, "0", [document for day in days[:8] for document in day])
+    write_batch(tmp_path, "0", *days[:8])
     build(config, str(out), Engine(num_workers=1))
     shutil.rmtree(tmp_path / "given")  # the tokenizer is that of the build
-    write_batch(tmp_path, "1", [document for day in days[8:] for document in day])
+    write_batch(tmp_path, "1", *days[8:])
     append(config, str(out), Engine(num_workers=1))
     shards = TokenProvenance(str(out), snapshot=1)
     assert sum(len(shards.spans(sequence)) for sequence in range(len(shards.store))) > 0
@@ -279,7 +279,7 @@ def test_snapshots_have_tokens_of_the_same_tokenizer(name: str, tmp_path: Path) 
 
 def test_a_corpus_as_of_a_day_has_the_tokenizer_of_its_build(tmp_path: Path) -> None:
     config, days, out = used_days(tmp_path, "bpe"), make_days(1, 12), tmp_path / "out"
-    write_batch(tmp_path, "0", [document for day in days for document in day])
+    write_batch(tmp_path, "0", *days)
     build(config, str(out), Engine(num_workers=1))
     shutil.rmtree(tmp_path / "given")
     as_of(str(out), Cut(date(2021, 1, 8)), str(tmp_path / "then"), Engine(num_workers=1))

@@ -31,14 +31,9 @@ from finpile.output.snapshots import load_snapshot, numbers
 from finpile.output.takedowns import TAKEDOWN, Wanted
 from finpile.output.work_folder import WorkFile
 from tests.support.forks import Forks
-from tests.support.made_days import CORPUS, documents_of, failed, ledger_of, make_days
+from tests.support.made_days import CORPUS, TOKENS, documents_of, failed, ledger_of, make_days
 from tests.support.takedowns import assert_same_but_for_tombstones, ids_of, write_files
 from tests.support.trees import assert_same, files_below
-
-TOKENS: dict[str, Any] = {
-    "tokenizer": {"vocab_size": 300, "chunk_vocab_size": 300},
-    "tokens": {"sequence_length": 16},
-}
 
 
 def contents(out: Path) -> Iterator[tuple[Path, bytes]]:

@@ -127,12 +127,12 @@ def test_snapshots_and_days_have_no_tokens_either(tmp_path: Path) -> None:
     values = {**CORPUS, "tokenizer": None, "dedup": {**CORPUS["dedup"], "order": "time"}}
     (tmp_path / "corpus.yaml").write_text(yaml.safe_dump(values, sort_keys=False))
     config, days, out = load_config(tmp_path / "corpus.yaml"), make_days(1, 12), tmp_path / "out"
-    write_batch(tmp_path, "0", [document for day in days[:8] for document in day])
+    write_batch(tmp_path, "0", *days[:8])
     build(config, str(out), Engine(num_workers=1))
     as_of(str(out), Cut(date(2021, 1, 5)), str(tmp_path / "then"), Engine(num_workers=1))
     assert failed(tmp_path / "then") == []
     assert not (tmp_path / "then/tokens").exists()
-    write_batch(tmp_path, "1", [document for day in days[8:] for document in day])
+    write_batch(tmp_path, "1", *days[8:])
     append(config, str(out), Engine(num_workers=1))
     assert failed(out) == []
     assert load_manifest(Layout(str(out)))["snapshot"]["tokens"] is None

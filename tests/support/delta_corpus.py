@@ -37,7 +37,7 @@ def write(folder: Path, name: str, some: range) -> None:
     days = make_days(3, 12)
     for day, moment in ((3, "2021-01-04"), (7, "2021-01-09"), (0, "2021-01-01")):
         days[day].append(("News", {"text": STORY, "timestamp": moment}))
-    write_batch(folder, name, [document for day in some for document in days[day]])
+    write_batch(folder, name, *(days[day] for day in some))
 
 
 def steps(folder: Path, out: str) -> Iterator[str]:

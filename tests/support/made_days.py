@@ -36,6 +36,11 @@ CORPUS: dict[str, Any] = {
     "dedup": {"near": "fast", "substring": {"min_length": 80, "min_chars": 20}, "templates": {"min_documents": 3}},
     "heldout": {"after": date(2021, 1, 6), "undated": "drop", "overlap": {"min_length": 120}},
 }
+#: Keys of a corpus with tokens.
+TOKENS: dict[str, Any] = {
+    "tokenizer": {"vocab_size": 300, "chunk_vocab_size": 300},
+    "tokens": {"sequence_length": 16},
+}
 
 Record = dict[str, Any]
 
@@ -75,8 +80,9 @@ def make_days(seed: int, num_days: int) -> list[list[tuple[str, Record]]]:
     return days
 
 
-def write_batch(folder: Path, name: str, documents: list[tuple[str, Record]]) -> None:
-    """The documents of a batch, as one file for each source, with a malformed line."""
+def write_batch(folder: Path, name: str, *days: list[tuple[str, Record]]) -> None:
+    """The documents of days, as one file for each source, with a malformed line."""
+    documents = [document for day in days for document in day]
     for source in sorted({source for source, _ in documents}):
         lines = json_lines(record for where, record in documents if where == source)
         (folder / f"{source}-{name}.jsonl").write_bytes(lines + b'{"text":\n')

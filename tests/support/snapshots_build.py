@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Any
 
 import yaml
 from finpile_pipelines.build import build
@@ -15,12 +14,8 @@ from finpile_trainer.train import load_train_config, train
 
 from finpile.config import load_config
 from finpile.output.takedowns import Wanted
-from tests.support.made_days import CORPUS, documents_of, make_days, write_batch
+from tests.support.made_days import CORPUS, TOKENS, documents_of, make_days, write_batch
 
-TOKENS: dict[str, Any] = {
-    "tokenizer": {"vocab_size": 300, "chunk_vocab_size": 300},
-    "tokens": {"sequence_length": 16},
-}
 TRAINING = """
 tokens: out/tokens/split=train
 out: run
@@ -42,12 +37,12 @@ def make_snapshots_build(folder: Path) -> None:
     days[0] += [("News", {**story, "timestamp": "2021-01-01"}), ("Mail", story)]
     dedup = {**CORPUS["dedup"], "order": "time"}
     config.write_text(yaml.safe_dump({**CORPUS, **TOKENS, "dedup": dedup}, sort_keys=False))
-    write_batch(folder, "1", [document for day in days[2:9] for document in day])
+    write_batch(folder, "1", *days[2:9])
     build(load_config(config), str(out), Engine())
     shutil.copytree(out, folder / "build")
     (folder / "train.yaml").write_text(TRAINING)
     train(load_train_config(str(folder / "train.yaml")))
-    write_batch(folder, "2", [document for day in (*days[:2], *days[9:11]) for document in day])
+    write_batch(folder, "2", *days[:2], *days[9:11])
     append(load_config(config), str(out), Engine())
     gone = frozenset(documents_of(out)["id"].to_pylist()[:4])
     remove(str(out), Wanted(ids=gone), "they asked", Engine())
