@@ -56,8 +56,7 @@ schemas: $(VENV)/.dev  ## render schemas/ from the code
 docs: $(VENV)/.docs  ## guides, decisions and the API reference as pages in site/
 	$(BIN)/python -m mkdocs build --strict --quiet
 
-bench: demo $(VENV)/.dev  ## our hot loops against peers, FINPILE_DATA holding the pinned corpus; results go to benchmarks/results
-	$(BIN)/python -m benchmarks.dedup.signatures $(OUT)
+bench: $(VENV)/.dev  ## our hot loops against peers, FINPILE_DATA holding the pinned corpus; results go to benchmarks/results
 	$(BIN)/python -m benchmarks.tokenizer $(FINPILE_DATA)
 	$(BIN)/python -m benchmarks.dedup $(FINPILE_DATA)
 	$(BIN)/python -m benchmarks.dedup.adversarial
