@@ -5,11 +5,10 @@ The tests kill the process of a one-worker training while it writes a chosen fil
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,44 +20,14 @@ from finpile_pipelines.unigram.train_folder import train_folder
 
 from finpile.config import TokenizerConfig
 from finpile.report.documents import iter_texts
+from tests.support.forks import Forks
+from tests.support.json_lines import json_lines
 
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS: dict[str, Any] = {"vocab_size": 600, "chunks": 2, "chunk_vocab_size": 500}
 PATIENCE_SECONDS = 300
 StartPython = Callable[..., subprocess.Popen[str]]
-
-#: Reads lines `MODE OUT PART N`: forks a training that is killed when it renames its N-th file into a path that holds
-#: PART (where N is 0, never), and prints how it ended. Imports are paid for once.
-FORKING_TRAININGS = """
-import json, os, signal, sys
-import finpile_tokenizer
-from finpile.config import TokenizerConfig
-from finpile_pipelines.runner.engine import Engine
-from finpile_pipelines.unigram.train_folder import train_folder
-
-def child(mode, out, part, last):
-    left = [last]
-    def hook(event, arguments):
-        if event == "os.rename" and part in str(arguments[1]):
-            left[0] -= 1
-            if left[0] == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-    sys.addaudithook(hook)
-    train_folder([sys.argv[1]], out, TokenizerConfig(mode=mode, **json.loads(sys.argv[2])), Engine())
-    os._exit(0)
-
-finpile_tokenizer.compile_kernels()
-for line in sys.stdin:
-    mode, out, part, last = line.split()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            child(mode, out, part, int(last))
-        finally:
-            os._exit(1)
-    _, status = os.waitpid(pid, 0)
-    print(os.waitstatus_to_exitcode(status), flush=True)
-"""
+Fork = Callable[[str, Path, str, int], int]
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +36,7 @@ def docs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("docs") / "forum"
     folder.mkdir()
     texts = [text for *_, some in iter_texts([ROOT / "data_samples" / "stackexchange"]) for text in some.to_pylist()]
-    (folder / "all.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    (folder / "all.jsonl").write_bytes(json_lines({"text": text} for text in texts))
     return folder
 
 
@@ -98,24 +67,19 @@ def undisturbed(docs: Path, tmp_path_factory: pytest.TempPathFactory) -> Callabl
 
 
 @pytest.fixture(scope="module")
-def fork(docs: Path, start_python: StartPython) -> Iterator[Callable[[str, Path, str, int], int]]:
-    """How a training ended that was killed at that file: its exit code, or minus the signal."""
-    process = start_python("-c", FORKING_TRAININGS, docs, json.dumps(SETTINGS))
-    assert process.stdin and process.stdout
-    stdin, stdout = process.stdin, process.stdout
+def fork(docs: Path, forks: Forks) -> Fork:
+    """How a training in a mode ended that was killed at that file: see `Forks.runs`."""
 
-    def run(mode: str, out: Path, part: str, last: int) -> int:
-        stdin.write(f"{mode} {out} {part} {last}\n")
-        stdin.flush()
-        return int(stdout.readline())
+    def run(mode: str, out: Path, renamed: str, last: int) -> int:
+        settings = f"TokenizerConfig(mode={mode!r}, **{SETTINGS})"
+        return forks.runs(f"train_folder(words, out, {settings}, Engine())", renamed)(out, last, docs)
 
-    yield run
-    process.communicate()
+    return run
 
 
 def test_killed_in_a_chunk_and_between_passes_equals_an_undisturbed_training(
     docs: Path,
-    fork: Callable[[str, Path, str, int], int],
+    fork: Fork,
     undisturbed: Callable[[str], dict[str, bytes]],
     tmp_path: Path,
 ) -> None:
@@ -139,7 +103,7 @@ def test_killed_in_a_chunk_and_between_passes_equals_an_undisturbed_training(
 @pytest.mark.slow
 def test_killed_between_passes_over_all_text_equals_an_undisturbed_training(
     docs: Path,
-    fork: Callable[[str, Path, str, int], int],
+    fork: Fork,
     undisturbed: Callable[[str], dict[str, bytes]],
     tmp_path: Path,
 ) -> None:
@@ -162,7 +126,7 @@ def test_killed_between_passes_over_all_text_equals_an_undisturbed_training(
 def test_killed_as_it_publishes_equals_an_undisturbed_training(
     name: str,
     docs: Path,
-    fork: Callable[[str, Path, str, int], int],
+    fork: Fork,
     undisturbed: Callable[[str], dict[str, bytes]],
     tmp_path: Path,
 ) -> None:

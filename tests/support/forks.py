@@ -14,7 +14,7 @@ from datetime import date
 
 import finpile.dedup, finpile_tokenizer
 from finpile.as_of import Cut
-from finpile.config import load_config
+from finpile.config import TokenizerConfig, load_config
 from finpile.output.takedowns import Wanted
 from finpile_pipelines.as_of import as_of
 from finpile_pipelines.build import build
@@ -22,11 +22,16 @@ from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.snapshots.append import append
 from finpile_pipelines.snapshots.remove import remove
 from finpile_pipelines.snapshots.vacuum import vacuum
+from finpile_pipelines.unigram.train_folder import train_folder
 
-def child(call, out, last, words):
+def child(call, renamed, out, last, words):
     left = [last]
+    def counts(event, arguments):
+        if renamed:
+            return event == "os.rename" and renamed in str(arguments[1])
+        return event.split(".")[0] in ("open", "os", "shutil") and any(out in str(one) for one in arguments[:2])
     def hook(event, arguments):
-        if event.split(".")[0] in ("open", "os", "shutil") and any(out in str(one) for one in arguments[:2]):
+        if counts(event, arguments):
             left[0] -= 1
             if left[0] == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -58,16 +63,17 @@ class Forks:
         assert process.stdin and process.stdout
         self._process, self._stdin, self._stdout = process, process.stdin, process.stdout
 
-    def runs(self, call: str) -> Callable[..., int]:
+    def runs(self, call: str, renamed: str = "") -> Callable[..., int]:
         """`run(out, last, *words)`: runs `call`, in which `out` is a folder and `words` are further words.
 
-        The run is killed before its `last` file operation in `out` (0: never). `run` returns the number of operations
-        of a run that ended, minus the signal of one that was killed, -1 for an error.
+        The run is killed before its `last` file operation in `out` (0: never); where `renamed` is given, before it
+        renames its `last` file into a path that holds this. `run` returns the number of operations of a run that ended,
+        minus the signal of one that was killed, -1 for an error.
         """
-        return partial(self._run, call)
+        return partial(self._run, call, renamed)
 
-    def _run(self, call: str, out: Path, last: int, *words: object) -> int:
-        self._stdin.write(json.dumps([call, str(out), last, [str(word) for word in words]]) + "\n")
+    def _run(self, call: str, renamed: str, out: Path, last: int, *words: object) -> int:
+        self._stdin.write(json.dumps([call, renamed, str(out), last, [str(word) for word in words]]) + "\n")
         self._stdin.flush()
         return int(self._stdout.readline())
 
