@@ -12,21 +12,16 @@ import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import yaml
-from finpile_pipelines.build import build
 from finpile_pipelines.runner.engine import Engine
-from finpile_pipelines.snapshots.append import append
-from finpile_pipelines.snapshots.remove import remove
 from finpile_pipelines.snapshots.vacuum import vacuum
 
 from finpile import open_documents, open_ledger
-from finpile.config import load_config
 from finpile.explorer.corpus import Corpus, summarise
 from finpile.output.layout import Layout, earlier_place
 from finpile.output.published_files import PublishedFiles
 from finpile.output.snapshots import load_snapshot, numbers
-from finpile.output.takedowns import Wanted
-from tests.support.made_days import CORPUS, documents_of, failed, ledger_of, make_days, write_batch
+from tests.support.delta_corpus import steps
+from tests.support.made_days import documents_of, failed, ledger_of
 from tests.support.readers import READERS
 
 _LEDGER = ("stage", "id", "reason", "start")
@@ -45,41 +40,22 @@ def named(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> Counter[tuple
     return Counter(tuple(None if (value := row[name]) != value else value for name in columns) for row in rows)
 
 
-def steps(folder: Path) -> Iterator[tuple[str, Path]]:
+def steps_and_vacuums(folder: Path, out: Path) -> Iterator[str]:
     """A build and what is done to it, one after the other."""
-    days, out, config = make_days(3, 12), folder / "out", folder / "corpus.yaml"
-    story = {"text": "Oil rose 2 percent on Monday after the ministers met in the port.", "timestamp": "2021-01-04"}
-    days[3].append(("News", story))
-    days[0].append(("News", {**story, "timestamp": "2021-01-01"}))
-    config.write_text(yaml.safe_dump({**CORPUS, "dedup": {**CORPUS["dedup"], "order": "time"}}, sort_keys=False))
-
-    def write(name: str, some: list[Any]) -> None:
-        write_batch(folder, name, *some)
-
-    write("1", days[3:6])
-    build(load_config(config), str(out), Engine(), until="split")
-    yield "build", out
-    write("2", days[6:])
-    append(load_config(config), str(out), Engine())
-    yield "append", out
-    write("3", days[:3])
-    append(load_config(config), str(out), Engine())
-    assert load_snapshot(Layout(str(out)))["snapshot"]["rewritten"]
-    yield "late append", out
-    gone = frozenset(documents_of(out)["id"].to_pylist()[::3])
-    remove(str(out), Wanted(ids=gone), "they asked", Engine())
-    yield "remove", out
+    yield from steps(folder, str(out))
     vacuum(str(out), Engine(), keep=2)
-    yield "vacuum", out
+    yield "vacuum"
     vacuum(str(out), Engine())
-    yield "second vacuum", out
+    yield "second vacuum"
 
 
 def test_readers_of_the_folders_see_the_current_snapshot(tmp_path: Path) -> None:
     seen: list[dict[str, Counter[tuple[Any, ...]]]] = []
-    for step, out in steps(tmp_path):
+    out = tmp_path / "out"
+    for step in steps_and_vacuums(tmp_path, out):
         expected = rows_of(out)
         assert max(expected["documents"].values()) == 1
+        assert step != "late append" or load_snapshot(Layout(str(out)))["snapshot"]["rewritten"]
         for folder, columns in (("documents", ("id",)), ("removed", _LEDGER)):
             for name, read in READERS.items():
                 assert named(read(out / folder), columns) == expected[folder], (step, folder, name)
