@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import tokenizers
 import torch
@@ -32,13 +31,14 @@ from finpile_trainer.training.retained import SavedModel, retain_model
 from finpile import storage
 from finpile.documents.document import PUBLISHED_SCHEMA, SUB_SOURCE
 from finpile.errors import ConfigError, InputError
-from finpile.output.layout import Layout, document_part
+from finpile.output.layout import Layout
 from finpile.output.manifest import MANIFEST_VERSION, write_manifest
 from finpile.output.stage_record import file_record
+from tests.support.document_builds import write_build
 from tests.support.required_stages import required
 
-#: (id, dataset, source, text, split, date, sub-source, meta)
-DOCUMENTS = [
+KEYS = ("id", "dataset", "source", "text", "split", "date", "sub_source", "meta")
+DOCUMENTS: list[tuple[Any, ...]] = [
     ("a", "FinPile", "Filings", "gold rose and oil fell.", "heldout", "2021-03-30", "10-K", {"form": ["10-K", "x"]}),
     ("b", "FinPile", "Filings", "the author laughs. " * 9, "heldout", "2021-04-01", "8-K", {"form": "8-K"}),
     ("c", "FinPile", "Filings", "é", "heldout", None, None, {}),
@@ -48,22 +48,14 @@ DOCUMENTS = [
 ]
 
 
-def write_build(root: Path, num_shards: int = 1, sub_sources: bool = True) -> str:
+def made_build(root: Path, num_shards: int = 1, *, sub_sources: bool = True) -> str:
     schema = PUBLISHED_SCHEMA.append(SUB_SOURCE) if sub_sources else PUBLISHED_SCHEMA
-    for row in sorted({document[1:3] for document in DOCUMENTS}):
-        mine = [document for document in DOCUMENTS if document[1:3] == row]
-        for shard in range(num_shards):
-            records = []
-            for key, _, _, text, split, day, kind, meta in mine[shard::num_shards]:
-                record: dict[str, Any] = dict.fromkeys(schema.names)
-                record |= {"id": key, "text": text, "split": split, "num_copies": 1, "locator": "x"}
-                record |= {"meta": json.dumps(meta), "timestamp_origin": "none", "sub_source": kind}
-                record["timestamp"] = None if day is None else datetime.fromisoformat(day).replace(tzinfo=UTC)
-                records.append(record)
-            path = root / document_part(*row, "heldout", shard, num_shards)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            pq.write_table(pa.Table.from_pylist(records, schema=schema), path)
-    return str(root)
+    records = []
+    for document in DOCUMENTS:
+        record = dict(zip(KEYS, document, strict=True))
+        day = record["date"] and datetime.fromisoformat(record["date"]).replace(tzinfo=UTC)
+        records.append({**record, "timestamp": day, "meta": json.dumps(record["meta"])})
+    return write_build(root, records, num_shards, schema)
 
 
 def slow_bits(small_model: tuple[Any, Any], text: str) -> float:
@@ -78,7 +70,7 @@ def slow_bits(small_model: tuple[Any, Any], text: str) -> float:
 
 @pytest.mark.parametrize("num_shards", [1, 3])
 def test_groups_are_those_of_a_slow_count(tmp_path: Path, small_model: tuple[Any, Any], num_shards: int) -> None:
-    root = write_build(tmp_path, num_shards)
+    root = made_build(tmp_path, num_shards)
     found = evaluate(peer_scorer(*small_model, "peer"), DocumentSet(root=root)).to_json()
     heldout = [document for document in DOCUMENTS if document[4] == "heldout"]
     for by, names, key in [
@@ -105,7 +97,7 @@ def test_groups_are_those_of_a_slow_count(tmp_path: Path, small_model: tuple[Any
 
 
 def test_types_are_sub_sources_or_those_of_a_rule(tmp_path: Path, small_model: tuple[Any, Any]) -> None:
-    root = write_build(tmp_path, sub_sources=False)
+    root = made_build(tmp_path, sub_sources=False)
     scorer = peer_scorer(*small_model, "peer")
     assert evaluate(scorer, DocumentSet(root=root)).to_json()["types"] == []
     found = evaluate(scorer, DocumentSet(root=root, type_rule="meta.form")).types
@@ -159,7 +151,7 @@ def all_bytes() -> UnigramTokenizer:
 def test_a_run_and_its_export_are_scored_equally_beside_each_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tokenizer, build = all_bytes(), write_build(tmp_path / "out")
+    tokenizer, build = all_bytes(), made_build(tmp_path / "out")
     files = [asdict(file_record(str(build), path)) for path in storage.list_files(str(build))]
     ran = [{"stage": name, "files": files if name == "split" else []} for name in required()]
     manifest = {"version": MANIFEST_VERSION, "stages": ran, "config": {"heldout": {"after": "2020-12-31"}}}
@@ -208,7 +200,7 @@ def test_a_run_and_its_export_are_scored_equally_beside_each_other(
 
 
 def test_models_that_cannot_stand_beside_each_other_are_named(tmp_path: Path) -> None:
-    build = write_build(tmp_path / "out")
+    build = made_build(tmp_path / "out")
     result = CliRunner().invoke(evaluate_command, [build, "m", "n"])
     assert result.exit_code == 2
     assert "several models: name the folder of the result with -o DIR" in result.output

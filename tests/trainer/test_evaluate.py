@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import torch
 from finpile_trainer.evaluation.breakdown import DocumentSet, evaluate, evaluation_cost
@@ -17,9 +16,8 @@ from finpile_trainer.model.model import Decoder, ModelConfig
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from finpile.documents.document import PUBLISHED_SCHEMA
 from finpile.errors import ConfigError, InputError
-from finpile.output.layout import document_part
+from tests.support.document_builds import write_build
 
 EOT = 256
 
@@ -109,30 +107,6 @@ def test_bits_are_divided_by_bytes_and_not_by_tokens() -> None:
     assert math.isnan(Score().bits_per_byte)
 
 
-def write_build(root: Path, documents: list[tuple[str, str, str, str, str]], num_shards: int) -> str:
-    """A build of (id, dataset, source, text, split), each source in `num_shards` shards."""
-    for row in sorted({document[1:3] for document in documents}):
-        mine = [document for document in documents if document[1:3] == row]
-        for shard in range(num_shards):
-            part = mine[shard::num_shards]
-            empty = {name: [None] * len(part) for name in PUBLISHED_SCHEMA.names}
-            values = {
-                name: [document[index] for document in part]
-                for index, name in enumerate(("id", "dataset", "source", "text", "split"))
-                if name in empty
-            }
-            defaults = {
-                "timestamp_origin": ["none"] * len(part),
-                "locator": ["x"] * len(part),
-                "num_copies": [1] * len(part),
-                "meta": ["{}"] * len(part),
-            }
-            path = root / document_part(*row, "heldout", shard, num_shards)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            pq.write_table(pa.table({**empty, **values, **defaults}, schema=PUBLISHED_SCHEMA), path)
-    return str(root)
-
-
 DOCUMENTS = [
     ("c0", "FinPile", "News", "Oil fell.", "heldout"),
     ("a0", "FinPile", "News", "Gold rose by a tenth.", "heldout"),
@@ -141,11 +115,12 @@ DOCUMENTS = [
     ("d0", "FinPile", "Press Wire", "Only trained on.", "train"),
     ("e0", "The Pile", "Pile-CC", "é", "heldout"),
 ]
+RECORDS = [dict(zip(("id", "dataset", "source", "text", "split"), document, strict=True)) for document in DOCUMENTS]
 
 
 @pytest.mark.parametrize("num_shards", [1, 3])
 def test_scores_are_by_source_and_of_heldout_documents_only(tmp_path: Path, num_shards: int) -> None:
-    root = write_build(tmp_path, DOCUMENTS, num_shards)
+    root = write_build(tmp_path, RECORDS, num_shards)
     model = random_model()
     heard: list[int] = []
     found = evaluate(scorer(model, 8), DocumentSet(root=root), on_bytes=heard.append)
@@ -163,7 +138,7 @@ def test_scores_are_by_source_and_of_heldout_documents_only(tmp_path: Path, num_
 
 @pytest.mark.parametrize("num_shards", [1, 2])
 def test_a_sample_is_the_documents_of_smallest_id(tmp_path: Path, num_shards: int) -> None:
-    root = write_build(tmp_path, DOCUMENTS, num_shards)
+    root = write_build(tmp_path, RECORDS, num_shards)
     scores = evaluate(scorer(uniform_model(), 8), DocumentSet(root=root, limit=2)).sources
     assert scores["FinPile", "News"].num_bytes == len("Gold rose by a tenth." + "Copper")
     assert scores["The Pile", "Pile-CC"].num_documents == 1
@@ -172,7 +147,7 @@ def test_a_sample_is_the_documents_of_smallest_id(tmp_path: Path, num_shards: in
 def test_an_invalid_evaluation_input_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"has no documents/\*\.parquet"):
         evaluate(scorer(uniform_model(), 8), DocumentSet(root=str(tmp_path)))
-    root = write_build(tmp_path, [document for document in DOCUMENTS if document[4] == "train"], 1)
+    root = write_build(tmp_path, [record for record in RECORDS if record["split"] == "train"])
     with pytest.raises(InputError, match="no document is held out"):
         evaluate(scorer(uniform_model(), 8), DocumentSet(root=root))
     with pytest.raises(InputError, match="makes id 97, the model has 50 ids"):
@@ -186,7 +161,7 @@ def test_an_invalid_evaluation_input_is_named(tmp_path: Path) -> None:
 def test_predicted_cost_equals_the_work_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int | None, window: int
 ) -> None:
-    root = write_build(tmp_path, DOCUMENTS, 2)
+    root = write_build(tmp_path, RECORDS, 2)
     counted = scorer(uniform_model(), window)
     documents = DocumentSet(root=root, limit=limit)
     cost = evaluation_cost(counted, documents)

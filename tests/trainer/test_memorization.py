@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from finpile_cli import language_models
@@ -21,10 +19,9 @@ from finpile_trainer.model.config import ModelChanges
 from finpile_trainer.train import TrainConfig, train
 from finpile_trainer.training.retained import load_model
 
-from finpile.documents.document import PUBLISHED_SCHEMA
 from finpile.errors import InputError
-from finpile.output.layout import document_part
 from finpile.tokens.store import write_token_shard
+from tests.support.document_builds import write_build
 
 NUM_WORDS, END = 300, 300
 RNG = np.random.default_rng(0)
@@ -59,16 +56,9 @@ def text_of(words: np.ndarray) -> str:
 
 
 def write_documents(root: Path, num_shards: int) -> str:
-    for shard in range(num_shards):
-        records = []
-        for key, words, num_copies, split in DOCUMENTS[shard::num_shards]:
-            record: dict[str, Any] = dict.fromkeys(PUBLISHED_SCHEMA.names)
-            record |= {"id": key, "text": text_of(words), "split": split, "num_copies": num_copies}
-            records.append(record | {"timestamp_origin": "none", "locator": "x", "meta": "{}"})
-        path = root / document_part("FinPile", "News", "train", shard, num_shards)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(pa.Table.from_pylist(records, schema=PUBLISHED_SCHEMA), path)
-    return str(root)
+    keys = ("id", "text", "num_copies", "split")
+    records = (dict(zip(keys, (key, text_of(words), *more), strict=True)) for key, words, *more in DOCUMENTS)
+    return write_build(root, records, num_shards)
 
 
 @pytest.fixture(scope="module")
@@ -138,14 +128,9 @@ def test_a_text_is_continued_exactly_if_generation_gives_it(build: Path) -> None
 
 
 def test_a_build_without_long_training_documents_is_an_error(tmp_path: Path) -> None:
-    record: dict[str, Any] = dict.fromkeys(PUBLISHED_SCHEMA.names)
-    record |= {"id": "a", "text": "short", "split": "train", "num_copies": 1, "meta": "{}"}
-    path = tmp_path / document_part("FinPile", "News", "train", 0, 1)
-    path.parent.mkdir(parents=True)
-    table = pa.Table.from_pylist([record | {"timestamp_origin": "none", "locator": "x"}], schema=PUBLISHED_SCHEMA)
-    pq.write_table(table, path)
+    root = write_build(tmp_path, [{"id": "a", "text": "short", "split": "train"}])
     with pytest.raises(InputError, match="no training document of 1,000 bytes"):
-        sample_by_copies(str(tmp_path))
+        sample_by_copies(root)
     assert memorized(None, [CopyGroup(1, [])])[0]["share"] is None  # type: ignore[arg-type]
 
 

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from finpile_cli import language_models
@@ -24,24 +22,14 @@ from finpile_trainer.evaluation.outcomes import TaskItem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from finpile.documents.document import PUBLISHED_SCHEMA
 from finpile.errors import InputError
-from finpile.output.layout import document_part
 from tests.support.byte_model import byte_model
+from tests.support.document_builds import write_build
 
 
-def write_build(root: Path, documents: list[tuple[str, str, str]], num_shards: int = 1) -> str:
+def made_build(root: Path, documents: list[tuple[str, str, str]], num_shards: int = 1) -> str:
     """A build of (id, text, split)."""
-    for shard in range(num_shards):
-        records = []
-        for key, text, split in documents[shard::num_shards]:
-            record: dict[str, Any] = dict.fromkeys(PUBLISHED_SCHEMA.names)
-            record |= {"id": key, "text": text, "split": split, "num_copies": 1, "locator": "x", "meta": "{}"}
-            records.append({**record, "timestamp_origin": "none"})
-        path = root / document_part("FinPile", "News", "train", shard, num_shards)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(pa.Table.from_pylist(records, schema=PUBLISHED_SCHEMA), path)
-    return str(root)
+    return write_build(root, (dict(zip(("id", "text", "split"), one, strict=True)) for one in documents), num_shards)
 
 
 def slow_coverage(texts: tuple[str, ...], document: str) -> float | None:
@@ -76,7 +64,7 @@ def test_coverage_is_that_of_a_slow_search_of_training_documents(
     tmp_path_factory: pytest.TempPathFactory, texts: Any, documents: Any, num_shards: int
 ) -> None:
     named = [(f"d{number}", text, split) for number, (text, split) in enumerate([*documents, ("x", "train")])]
-    root = write_build(tmp_path_factory.mktemp("build"), named, num_shards)
+    root = made_build(tmp_path_factory.mktemp("build"), named, num_shards)
     items = [TaskItem("quiz", f"{number}", parts) for number, parts in enumerate(texts)]
     for item, found in find_items(items, root).items():
         by_document = [(slow_coverage(item.texts, text), key) for key, text, split in named if split == "train"]
@@ -97,7 +85,7 @@ def sentence(number: int, length: int = 14) -> str:
 
 def test_an_item_in_many_documents_is_contaminated_and_one_in_held_out_documents_is_not(tmp_path: Path) -> None:
     documents = [(f"d{number:02}", f"Copy {number}: {sentence(0).upper()}.", "train") for number in range(30)]
-    root = write_build(tmp_path, [*documents, ("h", sentence(1), "heldout")])
+    root = made_build(tmp_path, [*documents, ("h", sentence(1), "heldout")])
     many, heldout = (TaskItem("quiz", str(number), (sentence(number),)) for number in (0, 1))
     assert find_items([many, heldout, many], root) == {
         many: Finding("contaminated", 1.0, "d00"),
@@ -105,7 +93,7 @@ def test_an_item_in_many_documents_is_contaminated_and_one_in_held_out_documents
     }
     assert find_items([], root) == {}
     with pytest.raises(InputError, match="has no training document"):
-        find_items([many], write_build(tmp_path / "none", [("h", sentence(0), "heldout")]))
+        find_items([many], made_build(tmp_path / "none", [("h", sentence(0), "heldout")]))
 
 
 ANSWERS = st.sampled_from(["Yes", "No", "Perhaps"])
@@ -177,7 +165,7 @@ def test_planted_sentences_are_counted_by_the_command(tmp_path: Path, monkeypatc
     texts = [line.partition("@")[0] for line in lines]
     (tmp_path / "Sentences_50Agree.txt").write_text("\n".join(lines))
     documents = [(f"d{number}", f"On Monday: {texts[number]}, it was said.", "train") for number in range(0, 40, 3)]
-    build = write_build(tmp_path / "out", documents, 2)
+    build = made_build(tmp_path / "out", documents, 2)
     monkeypatch.setattr(language_models, "load_language_model", lambda *_: byte_model())
     arguments = ["run", "fpb", "--data", tmp_path, "--contamination", build, "-o", tmp_path / "report"]
     result = CliRunner().invoke(tasks_command, list(map(str, arguments)), catch_exceptions=False)
