@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
@@ -19,6 +18,7 @@ from finpile_cli.main import finpile
 
 from finpile.dedup.in_memory import deduplicate
 from finpile.verify import attributes, verify
+from tests.support.trees import rows_below
 
 WORDS = "shares bond oil gold rate bank court trade profit loss port fund zürich €".split()  # noqa: SIM905
 
@@ -66,7 +66,7 @@ def test_spans_that_meet_within_a_character_have_its_place_once(tmp_path: Path) 
         "Le conseil a décidé hier de fermer le marchè",
         "re du nord, dit le ministre des transports.",
     ]
-    names = ds.dataset(out / "documents", partitioning="hive").to_table(columns=["id", "text"]).to_pylist()
+    names = rows_below(out / "documents")
     (cut,) = (row["id"] for row in names if row["text"].startswith("Voici"))
     shown = CliRunner().invoke(finpile, ["show", str(out), cut, "--full"]).output
     assert "\ufffd" not in shown
@@ -146,7 +146,7 @@ def test_removing_what_attributes_name_gives_what_the_run_keeps(inputs: Path, ou
                 for _, first, last in sorted((one for one in found if "substring" in one[0]), key=lambda one: -one[1]):
                     text = text[:first] + text[last:]
                 kept[row["id"]] = text
-    published = ds.dataset(out / "documents", partitioning="hive").to_table(columns=["meta", "text"]).to_pylist()
+    published = rows_below(out / "documents")
     assert {json.loads(row["meta"])["id"]: row["text"] for row in published} == kept
 
 
@@ -162,7 +162,7 @@ def test_rows_are_those_of_the_ledger_of_a_run_in_memory(inputs: Path, out: Path
 
 
 def test_groups_are_a_kept_document_and_its_copies(inputs: Path, out: Path) -> None:
-    ids = {row["id"]: row for row in ds.dataset(out / "documents", partitioning="hive").to_table().to_pylist()}
+    ids = {row["id"]: row for row in rows_below(out / "documents")}
     groups: dict[str, list[dict[str, Any]]] = {}
     for row in rows_of(out):
         if row["start"] is None:
@@ -177,7 +177,7 @@ def test_groups_are_a_kept_document_and_its_copies(inputs: Path, out: Path) -> N
 
 def test_positions_in_parquet_are_bytes_of_the_input(inputs: Path, out: Path) -> None:
     by_name = {row["id"]: row["text"].encode() for rows in documents(inputs).values() for row in rows}
-    ledger = ds.dataset(out / "removed", partitioning="hive").to_table().to_pylist()
+    ledger = rows_below(out / "removed")
     cut = {(row["id"], row["removed_text"]) for row in ledger if row["start"] is not None}
     found = {
         (row["id"], by_name[row["name"]][row["start"] : row["end"]]) for row in rows_of(out) if row["start"] is not None

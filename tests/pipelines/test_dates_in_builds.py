@@ -8,7 +8,6 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 import yaml
 from finpile_pipelines.build import build
@@ -19,6 +18,7 @@ from finpile.config import load_config
 from finpile.errors import ConfigError, InputError
 from finpile.report.summary import source_rows
 from finpile.verify import verify
+from tests.support.trees import rows_below
 
 _DATES = ["2/10/2008", "3/10/2008", "2007-01-31", None, "soon"]
 
@@ -71,12 +71,7 @@ def test_an_append_whose_dates_leave_the_order_open_names_both_steps_of_its_reme
     with pytest.raises(ConfigError, match="build the corpus again"):
         append(declared, str(out), Engine())
     build(declared, str(out), Engine(), until="split", fresh=True)
-    assert {row["timestamp"].date() for row in rows(out, "documents")} == {date(2007, 1, 31), date(2008, 10, 2)}
-
-
-def rows(out: Path, folder: str) -> list[dict[str, Any]]:
-    files = sorted((out / folder).rglob("*.parquet"))
-    return [row for file in files for row in pq.ParquetFile(file).read().to_pylist()]
+    assert {row["timestamp"].date() for row in rows_below(out / "documents")} == {date(2007, 1, 31), date(2008, 10, 2)}
 
 
 def test_open_order_ends_the_build_and_declaring_it_reads_no_input_again(
@@ -92,9 +87,9 @@ def test_open_order_ends_the_build_and_declaring_it_reads_no_input_again(
     for order, months in (("day-first", {10}), ("month-first", {2, 3})):
         _, ran = run(corpus(heldout, date_format=order), out)
         assert (ran[0], "ingest" in ran) == ("clean", False)
-        found = {row["timestamp"].month for row in rows(out, "documents") if "2008," in row["text"]}
+        found = {row["timestamp"].month for row in rows_below(out / "documents") if "2008," in row["text"]}
         assert found == months
-        held = {row["text"] for row in rows(out, "documents") if row["split"] == "heldout"}
+        held = {row["text"] for row in rows_below(out / "documents") if row["split"] == "heldout"}
         assert len(held) == (2 if order == "day-first" else 0)
 
 
@@ -104,12 +99,12 @@ def test_undated_documents_are_assigned_as_the_corpus_file_sets(
 ) -> None:
     heldout, out = {"after": date(2008, 6, 30), "undated": undated}, tmp_path / "out"
     manifest, _ = run(corpus(heldout, date_format="day-first"), out)
-    documents = rows(out, "documents")
+    documents = rows_below(out / "documents")
     found = {row["split"] for row in documents if row["timestamp"] is None}
     assert found == ({undated} - {"drop"})
     later = datetime(2008, 7, 1, tzinfo=UTC)
     assert all((row["split"] == "heldout") == (row["timestamp"] >= later) for row in documents if row["timestamp"])
-    ledger = [(row["reason"], row["detail"]) for row in rows(out, "removed/stage=clean")]
+    ledger = [(row["reason"], row["detail"]) for row in rows_below(out / "removed" / "stage=clean")]
     if undated == "drop":
         assert sorted(ledger) == [("undated", ""), ("undated", "unreadable_timestamp: soon")]
     else:

@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pyarrow.dataset as ds
 import pytest
 import yaml
 from finpile_pipelines.build import build
@@ -17,6 +16,7 @@ from finpile.config import load_config
 from finpile.errors import ConfigError
 from finpile.verify import verify
 from tests.support.json_lines import json_lines
+from tests.support.trees import rows_below
 
 TEXTS = {
     "https://news.example/1": "The bank said that profit rose in the third quarter, as ir@bank.example said.",
@@ -48,8 +48,8 @@ def corpus(tmp_path: Path) -> Path:
 def run(corpus: Path) -> tuple[list[str], list[tuple[str, str]], dict[str, Any]]:
     """The kept URLs, the reasons and details of the ledger, and the manifest."""
     manifest = build(load_config(corpus / "corpus.yaml"), str(corpus / "out"), Engine(num_workers=1), until="split")
-    kept = ds.dataset(corpus / "out" / "documents", partitioning="hive").to_table().to_pylist()
-    removed = ds.dataset(corpus / "out" / "removed", partitioning="hive").to_table().to_pylist()
+    kept = rows_below(corpus / "out" / "documents")
+    removed = rows_below(corpus / "out" / "removed")
     assert all("fasttext_en" in json.loads(row["meta"]) for row in kept)
     assert all("bank.example" not in row["text"] for row in kept)
     assert any("as [EMAIL] said" in row["text"] for row in kept)

@@ -12,8 +12,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
+
+from tests.support.trees import rows_below
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Python, Beam, Arrow and Numba alone take 350 MB.
@@ -30,11 +31,6 @@ def hostile_corpus() -> ModuleType:
     sys.modules[spec.name] = module  # dataclasses look their module up
     spec.loader.exec_module(module)
     return module
-
-
-def rows_of(out: Path, folder: str, columns: list[str]) -> list[dict[str, Any]]:
-    files = sorted((out / folder).rglob("*.parquet"))
-    return [row for file in files for row in pq.ParquetFile(file).read(columns).to_pylist()]
 
 
 def high_water_kib(pid: int) -> int:
@@ -64,9 +60,9 @@ def test_a_build_over_hostile_inputs_ends_with_a_row_for_each(
     assert 0 < peak_kib <= MAX_RESIDENT_KIB
 
     found = collections.defaultdict(list)
-    for row in rows_of(out, "removed", ["locator", "reason"]):
+    for row in rows_below(out / "removed"):
         found[row["locator"]].append(row["reason"])
-    kept = {row["locator"] for row in rows_of(out, "documents", ["locator"])}
+    kept = {row["locator"] for row in rows_below(out / "documents")}
     for entry in hostile:
         reasons = {reason for locator, rows in found.items() if entry.is_at(locator) for reason in rows}
         assert reasons <= set(entry.reasons), entry

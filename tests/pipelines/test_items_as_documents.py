@@ -7,7 +7,6 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-import pyarrow.dataset as ds
 import pytest
 import yaml
 from finpile_pipelines.as_of import as_of
@@ -20,6 +19,7 @@ from finpile.errors import ConfigError
 from finpile.filings import find_items
 from finpile.report.summary import source_rows
 from finpile.verify import verify
+from tests.support.trees import rows_below
 
 BODY = "The company sells pumps and valves to many customers. See Item 7 for more.\n\nSales were {0}. Costs were 7."
 ITEMS = {
@@ -71,7 +71,7 @@ def built(folder: Path, name: str, items: str, **dedup: Any) -> tuple[list[dict[
     out = folder / name
     manifest = build(load_config(folder / f"{name}.yaml"), str(out), Engine(num_workers=1), until="split")
     assert [check for check in verify(str(out)) if not check.ok] == []
-    rows = ds.dataset(out / "documents", partitioning="hive").to_table().sort_by("locator").to_pylist()
+    rows = sorted(rows_below(out / "documents"), key=lambda row: str(row["locator"]))
     return rows, manifest
 
 
@@ -130,7 +130,7 @@ def test_filters_read_parts_and_remove_them_alone(tmp_path: Path) -> None:
     (tmp_path / "corpus.yaml").write_text(yaml.safe_dump({"name": "items", "sources": [source]}))
     build(load_config(tmp_path / "corpus.yaml"), str(tmp_path / "out"), Engine(num_workers=1), until="split")
     assert [check for check in verify(str(tmp_path / "out")) if not check.ok] == []
-    removed = ds.dataset(tmp_path / "out/removed", partitioning="hive").to_table().to_pylist()
+    removed = rows_below(tmp_path / "out/removed")
     places = {row["locator"].rpartition("/")[2] for row in removed if row["reason"] == "gopher_short_document"}
     assert "text-1" in places
     assert not any(place.startswith("item-") for place in places)

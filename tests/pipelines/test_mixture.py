@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pytest
 import yaml
 from finpile_pipelines import tokens
@@ -39,6 +38,7 @@ from finpile.verify import verify
 from finpile.verify.output import Output
 from finpile.verify.tokens import checks
 from tests.support.json_lines import json_lines
+from tests.support.trees import rows_below
 
 ROOT = Path(__file__).resolve().parents[2]
 LENGTH = 32
@@ -91,7 +91,7 @@ def built(corpus: Path, mixture: dict[str, Any], **changes: Any) -> tuple[Path, 
 
 def documents(out: Path) -> list[dict[str, Any]]:
     """The training documents."""
-    rows: list[dict[str, Any]] = ds.dataset(out / "documents", partitioning="hive").to_table().to_pylist()
+    rows = rows_below(out / "documents")
     assert {row["split"] for row in rows} == {"train", "heldout"}
     rows = [row for row in rows if row["split"] == "train"]
     tokenizer: UnigramTokenizer = load_tokenizer(f"{out}/tokenizer")

@@ -22,6 +22,7 @@ from finpile.errors import InputError
 from finpile.output.work_folder import WorkFolder
 from finpile.report.summary import source_rows
 from finpile.verify import verify
+from tests.support.trees import rows_below
 
 NAMES = ("Github", "ArXiv", "Books3")
 NUM_RECORDS = 60
@@ -62,8 +63,7 @@ def test_rows_of_one_source_are_rows_of_the_corpus(corpus: Path, tmp_path: Path)
     found = {row["source"]: row for row in source_rows(manifest)}
     assert {name: row["read"] for name, row in found.items()} == {"ArXiv": 20, "GitHub": 21, "sources by meta.set": 20}
     assert found["sources by meta.set"]["reasons"] == {"unknown_source": 20}
-    table = ds.dataset(out / "documents", partitioning="hive").to_table()
-    for row in table.to_pylist():
+    for row in rows_below(out / "documents"):
         name = json.loads(row["meta"]).get("set", "Github")
         assert row["source"] == {"Github": "GitHub", "ArXiv": "ArXiv"}[name]
     training = json.loads((out / "tokenizer" / "training.json").read_text())
@@ -81,8 +81,7 @@ def test_output_does_not_depend_on_how_records_lie_in_files(corpus: Path, tmp_pa
     for name in ("one", "two"):
         out = tmp_path / name
         build(load_config(corpus), str(out), Engine(num_workers=1), until="split")
-        table = ds.dataset(out / "documents", partitioning="hive").to_table()
-        outs.append(sorted(zip(table["source"].to_pylist(), table["text"].to_pylist(), strict=True)))
+        outs.append(sorted((row["source"], row["text"]) for row in rows_below(out / "documents")))
         merged = (corpus.parent / "a.jsonl").read_text() + (corpus.parent / "b.jsonl").read_text()
         lines = merged.splitlines(keepends=True)
         (corpus.parent / "a.jsonl").write_text("".join(lines[::2]))

@@ -28,7 +28,7 @@ from finpile.report.compliance.domains import registered_domain, suffixes_versio
 from finpile.report.compliance.facts import kind_of
 from finpile.report.compliance.stated import Given, Statement, load_given, load_statement
 from finpile.report.compliance.survey import Domain, largest
-from tests.support.trees import assert_same, files_below
+from tests.support.trees import assert_same, files_below, rows_below
 
 STATED = """
 version: "2"
@@ -54,8 +54,7 @@ def out(copy_of_sample: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def documents(out: Path) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = ds.dataset(out / "documents", partitioning="hive").to_table().to_pylist()
-    return rows
+    return rows_below(out / "documents")
 
 
 def paper(out: Path, name: str) -> dict[str, Any]:
