@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
+import random
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,3 +47,14 @@ def read_folder(source: SourceConfig, folder: Path | str) -> tuple[list[RawDocum
     items = [item for file in list_inputs(source, str(folder)) for item in read_file(file, source, accounts.append)]
     assert not any(account.balance() for account in accounts)
     return *split(items), accounts
+
+
+def damaged_copies(whole: bytes, seed: int, first: int = 0, number: int = 150) -> Iterator[bytes]:
+    """Copies of a file, each with some bytes from `first` on replaced, inserted or left out."""
+    draw = random.Random(seed)
+    for _ in range(number):
+        data = bytearray(whole)
+        for _ in range(draw.randint(1, 4)):
+            place = draw.randrange(first, len(data))
+            data[place : place + draw.randint(0, 6)] = draw.randbytes(draw.randint(0, 6))
+        yield bytes(data)

@@ -23,7 +23,7 @@ from finpile.config import SourceConfig
 from finpile.documents.document import HTML
 from finpile.sources.formats import mail
 from finpile.sources.readers.converted import Refused
-from tests.support.reading import Items, read_as, read_folder, split
+from tests.support.reading import Items, damaged_copies, read_as, read_folder, split
 
 
 def read(data: bytes, **settings: Any) -> Items:
@@ -134,14 +134,9 @@ def test_damaged_messages_lose_nothing_silently() -> None:
     made = message("Oil and gas.\n" * 9, Subject="=?utf-8?q?=C3=96l?= =?iso-8859-1?b?5g==?=")
     made.add_alternative("<p>Rich</p>", subtype="html")
     made.add_attachment(b"\0" * 99, maintype="application", subtype="pdf", filename="a.pdf")
-    draw, whole = random.Random(3), made.as_bytes()
-    for start in (b"", b"From a@x.com Sat Jan  3 01:05:34 1996\n"):
-        for _ in range(150):
-            data = bytearray(start + whole + (b"\n" + start + whole if start else b""))
-            for _ in range(draw.randint(1, 4)):
-                place = draw.randrange(len(start), len(data))
-                data[place : place + draw.randint(0, 6)] = draw.randbytes(draw.randint(0, 6))
-            assert all(row.reason != "reader_error" for row in read(bytes(data))[1])
+    whole, start = made.as_bytes(), b"From a@x.com Sat Jan  3 01:05:34 1996\n"
+    for data in (*damaged_copies(whole, 3), *damaged_copies(b"\n".join([start + whole] * 2), 3, len(start))):
+        assert all(row.reason != "reader_error" for row in read(data)[1])
 
 
 def test_mails_of_enron(real_data: Callable[[str], Path]) -> None:

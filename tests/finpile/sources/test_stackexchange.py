@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import re
 import subprocess
 from collections import Counter
@@ -15,7 +14,7 @@ from xml.etree import ElementTree as ET
 from finpile.config import SourceConfig
 from finpile.config.limits import LimitsConfig
 from finpile.documents.document import HTML, RawDocument
-from tests.support.reading import Items, read_as, read_folder, split
+from tests.support.reading import Items, damaged_copies, read_as, read_folder, split
 
 HEAD = '\ufeff<?xml version="1.0" encoding="utf-8"?>\n<posts>\n'
 
@@ -90,13 +89,8 @@ def test_no_other_file_is_read_as_posts() -> None:
 
 def test_damaged_dumps_lose_nothing_silently() -> None:
     rows = [row(n, 1 + n % 3 % 2, f"<p>Post {n} of oil</p>", parent=n - n % 3, score=n) for n in range(1, 30)]
-    whole, draw = (HEAD + "".join(rows) + "</posts>").encode(), random.Random(4)
-    for _ in range(150):
-        data = bytearray(whole)
-        for _ in range(draw.randint(1, 4)):
-            place = draw.randrange(len(data))
-            data[place : place + draw.randint(0, 6)] = draw.randbytes(draw.randint(0, 6))
-        assert all(row.reason != "reader_error" for row in read(bytes(data))[1])
+    for data in damaged_copies((HEAD + "".join(rows) + "</posts>").encode(), 4):
+        assert all(row.reason != "reader_error" for row in read(data)[1])
 
 
 def test_dumps_of_two_sites(real_data: Callable[[str], Path]) -> None:
