@@ -5,7 +5,10 @@ Tests that read them are skipped where they are absent.
 
 from __future__ import annotations
 
+import html
 import os
+import re
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -19,6 +22,19 @@ def find(name: str) -> Path:
     if not (DATA / name).exists():
         pytest.skip(_absent(name))
     return DATA / name
+
+
+def reuters_stories() -> list[str]:
+    """The bodies of all stories of Reuters-21578, each on one line; skips the test if it is absent."""
+    found: list[str] = []
+    with tarfile.open(find("fin_news/reuters21578.tar.gz")) as archive:
+        for name in sorted(name for name in archive.getnames() if name.endswith(".sgm")):
+            member = archive.extractfile(name)
+            assert member is not None
+            bodies = re.findall(r"<BODY>(.*?)</BODY>", member.read().decode("latin-1"), re.DOTALL)
+            found += [" ".join(html.unescape(body).split()) for body in bodies]
+    assert len(found) == 19_043
+    return found
 
 
 def needs(name: str) -> pytest.MarkDecorator:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import html
 import re
-import tarfile
 from dataclasses import replace
 from typing import Literal
 
@@ -14,7 +12,7 @@ from rapidfuzz.distance import Levenshtein
 
 from finpile.config import NearConfig
 from finpile.dedup import FAST, PAPER, exact, find_duplicates, find_near_duplicates
-from tests.support.real_data import find
+from tests.support.real_data import reuters_stories
 
 #: Stories whose text, white space folded, stood in the archive before. Counted with a Python set.
 NUM_EXACT = 281
@@ -22,15 +20,7 @@ NUM_EXACT = 281
 
 @pytest.fixture(scope="module")
 def stories() -> list[str]:
-    found: list[str] = []
-    with tarfile.open(find("fin_news/reuters21578.tar.gz")) as archive:
-        for name in sorted(name for name in archive.getnames() if name.endswith(".sgm")):
-            member = archive.extractfile(name)
-            assert member is not None
-            bodies = re.findall(r"<BODY>(.*?)</BODY>", member.read().decode("latin-1"), re.DOTALL)
-            found += [" ".join(html.unescape(body).split()) for body in bodies]
-    assert len(found) == 19_043
-    return found
+    return reuters_stories()
 
 
 def test_exact_duplicates_are_those_of_a_set(stories: list[str]) -> None:

@@ -11,15 +11,12 @@ The slow test takes all ten samples of the archive.
 
 from __future__ import annotations
 
-import html
 import re
 import sys
-import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -30,6 +27,7 @@ from rapidfuzz.distance import Levenshtein
 from finpile.config import NearConfig
 from finpile.dedup import FAST, PAPER, band_keys, candidate_pairs, find_near_duplicates, resolve_group, s_curve
 from finpile.dedup.near.numbers import part_by_numbers
+from tests.support.real_data import reuters_stories
 
 SAMPLE_SIZE = 2_000
 #: Bounds of the table's rows, by Jaccard similarity; the last row is of equal sets.
@@ -57,15 +55,8 @@ class Finding(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def stories(real_data: Callable[[str], Path]) -> list[str]:
-    found: list[str] = []
-    with tarfile.open(real_data("fin_news/reuters21578.tar.gz")) as archive:
-        for name in sorted(name for name in archive.getnames() if name.endswith(".sgm")):
-            member = archive.extractfile(name)
-            assert member is not None
-            bodies = re.findall(r"<BODY>(.*?)</BODY>", member.read().decode("latin-1"), re.DOTALL)
-            found += [" ".join(html.unescape(body).split()) for body in bodies]
-    return found
+def stories() -> list[str]:
+    return reuters_stories()
 
 
 def words_of(text: str) -> list[str]:
