@@ -7,6 +7,10 @@ import io
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import tokenizers
 
 END = "<|endoftext|>"
 #: Characters of several bytes, of which a vocabulary has no piece; decomposed ones; ligatures; names of special tokens.
@@ -19,7 +23,7 @@ TEXTS = (
 )
 
 
-def write_bpe(folder: Path, texts: Sequence[str]) -> Path:
+def byte_level_bpe(texts: Sequence[str], vocab_size: int = 400) -> tokenizers.Tokenizer:
     """Byte-level BPE of Hugging Face, which is lossless."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
@@ -27,9 +31,15 @@ def write_bpe(folder: Path, texts: Sequence[str]) -> Path:
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     made.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(vocab_size=400, initial_alphabet=alphabet, special_tokens=[END], show_progress=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size, initial_alphabet=alphabet, special_tokens=[END], show_progress=False
+    )
     made.train_from_iterator(texts, trainer)
-    made.save(str(folder / "tokenizer.json"))
+    return made
+
+
+def write_bpe(folder: Path, texts: Sequence[str]) -> Path:
+    byte_level_bpe(texts).save(str(folder / "tokenizer.json"))
     return folder / "tokenizer.json"
 
 
@@ -78,16 +88,17 @@ def write_wordpiece(folder: Path, texts: Sequence[str]) -> Path:
 
 def write_sentencepiece(folder: Path, texts: Sequence[str]) -> Path:
     """SentencePiece with its own normaliser, which folds white space."""
-    return _sentencepiece(folder / "spiece.model", texts[5:], model_type="unigram")
+    return train_sentencepiece(folder / "spiece.model", texts[5:], model_type="unigram")
 
 
 def write_sentencepiece_bytes(folder: Path, texts: Sequence[str]) -> Path:
     """BPE of SentencePiece that changes nothing: characters without a piece are bytes."""
     same = {"normalization_rule_name": "identity", "add_dummy_prefix": False, "remove_extra_whitespaces": False}
-    return _sentencepiece(folder / "bytes.model", texts[5:], model_type="bpe", byte_fallback=True, **same)
+    return train_sentencepiece(folder / "bytes.model", texts[5:], model_type="bpe", byte_fallback=True, **same)
 
 
-def _sentencepiece(file: Path, texts: Sequence[str], **settings: object) -> Path:
+def train_sentencepiece(file: Path, texts: Sequence[str], **settings: object) -> Path:
+    """A model of SentencePiece in a file."""
     from sentencepiece import SentencePieceTrainer
 
     model = io.BytesIO()
@@ -95,11 +106,7 @@ def _sentencepiece(file: Path, texts: Sequence[str], **settings: object) -> Path
     SentencePieceTrainer.train(
         sentence_iterator=lines,
         model_writer=model,
-        vocab_size=500,
-        hard_vocab_limit=False,
-        num_threads=1,
-        minloglevel=2,
-        **settings,
+        **{"vocab_size": 500, "hard_vocab_limit": False, "num_threads": 1, "minloglevel": 2, **settings},
     )
     file.write_bytes(model.getvalue())
     return file

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import tokenizers
 import torch
 import transformers
+
+from tests.support.other_tokenizers import byte_level_bpe
 
 WORDS = "the author that guards like laughs laugh do does not gold rose and oil fell ."
 
@@ -24,18 +25,8 @@ def one_thread() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def small_model() -> tuple[Any, Any]:
     """A random GPT-NeoX in float64, and a tokenizer of words and bytes with white space before words."""
-    peer = tokenizers.Tokenizer(tokenizers.models.BPE(unk_token=None, byte_fallback=False))
-    peer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    peer.decoder = tokenizers.decoders.ByteLevel()
-    trainer = tokenizers.trainers.BpeTrainer(
-        vocab_size=400,
-        special_tokens=["<|endoftext|>"],
-        initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    peer.train_from_iterator([WORDS] * 5, trainer)
     tokenizer = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=peer, eos_token="<|endoftext|>", pad_token="<|endoftext|>"
+        tokenizer_object=byte_level_bpe([WORDS] * 5), eos_token="<|endoftext|>", pad_token="<|endoftext|>"
     )
     torch.manual_seed(0)
     config = transformers.GPTNeoXConfig(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from finpile_tokenizer import UnigramTokenizer
-from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import AddedToken, Tokenizer, models, normalizers
 
 from benchmarks.common.browser import Browser
 from finpile import open_documents
@@ -18,23 +18,8 @@ from finpile.explorer import write_explorer
 from finpile.explorer.beside import beside
 from finpile.tokens.tokenizers.opening import open_tokenizer
 from tests.finpile.explorer.test_tokenizer_page import texts_of
+from tests.support.other_tokenizers import byte_level_bpe
 from tests.support.real_data import DATA, needs
-
-
-def byte_level(sizes: int, texts: list[str], *, nfc: bool) -> Tokenizer:
-    """A byte-level BPE of these texts; with `nfc`, as GPT-NeoX has it: normalised, with runs of spaces as tokens."""
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(
-        vocab_size=sizes, initial_alphabet=alphabet, special_tokens=["<|endoftext|>"], show_progress=False
-    )
-    tokenizer.train_from_iterator(texts, trainer)
-    if nfc:
-        tokenizer.normalizer = normalizers.NFC()
-        tokenizer.add_tokens([AddedToken(" " * size, normalized=True) for size in range(24, 1, -1)])
-    return tokenizer
 
 
 def ids_of(browser: Browser, page: str, texts: list[str]) -> list[list[list[int]]]:
@@ -77,7 +62,11 @@ def check_ids(browser: Browser, folder: Path, explored: Path, others: list[Path]
 def test_ids_are_those_of_tokenizers_for_texts_of_all_scripts(browser: Browser, explored: Path, tmp_path: Path) -> None:
     texts = open_documents(str(explored)).to_table()["text"].to_pylist()
     for name, nfc in (("plain", False), ("normalised", True)):
-        byte_level(2000, texts[:100], nfc=nfc).save(str(tmp_path / f"{name}.json"))
+        tokenizer = byte_level_bpe(texts[:100], 2000)
+        if nfc:  # as GPT-NeoX has it: normalised, with runs of spaces as tokens
+            tokenizer.normalizer = normalizers.NFC()
+            tokenizer.add_tokens([AddedToken(" " * size, normalized=True) for size in range(24, 1, -1)])
+        tokenizer.save(str(tmp_path / f"{name}.json"))
     composed = [text for text in texts_of(explored) if unicodedata.normalize("NFC", text) != text]
     assert composed
     check_ids(browser, tmp_path, explored, [tmp_path / "plain.json", tmp_path / "normalised.json"])
@@ -98,7 +87,7 @@ def test_a_tokenizer_of_finpile_encodes_beside_another(explored: Path) -> None:
 
 
 def test_a_kind_that_the_pages_lack_is_named(tmp_path: Path) -> None:
-    tokenizer = byte_level(300, ["some text"], nfc=False)
+    tokenizer = byte_level_bpe(["some text"], 300)
     tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.save(str(tmp_path / "lower.json"))
     with pytest.raises(InputError, match="the normaliser Lowercase; name one of"):

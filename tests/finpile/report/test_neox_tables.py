@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import re
 import string
 from collections import Counter
@@ -26,6 +25,7 @@ from finpile.report.table3 import ComparedSource, Comparison, TokenCount, Tokeni
 from finpile.report.word_counts import WordCounts
 from finpile.tokens.tokenizers.opening import open_tokenizer
 from finpile.tokens.tokenizers.protocol import OpenTokenizer
+from tests.support.other_tokenizers import byte_level_bpe, train_sentencepiece
 from tests.support.real_data import DATA, needs
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden"
@@ -142,31 +142,13 @@ def test_worst_words_of_the_paper_are_found_with_its_counts() -> None:
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory, sample_build: Path) -> dict[str, Path]:
     """A byte-level BPE of `tokenizers`, a Unigram model of `sentencepiece`, and the tokenizer of the build."""
-    import sentencepiece
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-
     folder = tmp_path_factory.mktemp("tokenizers")
     texts = [text for _, _, array in iter_texts([sample_build], 20_000) for text in array.to_pylist()]
-    bpe = Tokenizer(models.BPE())
-    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    bpe.decoder = decoders.ByteLevel()
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    bpe.train_from_iterator(
-        texts, trainers.BpeTrainer(vocab_size=600, initial_alphabet=alphabet, special_tokens=["<|endoftext|>"])
-    )
+    bpe = byte_level_bpe(texts, 600)
     bpe.add_tokens([" " * size for size in range(24, 1, -1)])
     bpe.save(str(folder / "bpe.json"))
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter([line for text in texts for line in text.splitlines()]),
-        model_writer=model,
-        vocab_size=700,
-        byte_fallback=True,
-        num_threads=1,
-        minloglevel=2,
-    )
-    (folder / "pieces.model").write_bytes(model.getvalue())
-    return {"bpe": folder / "bpe.json", "pieces": folder / "pieces.model", "ours": sample_build / "tokenizer"}
+    pieces = train_sentencepiece(folder / "pieces.model", texts, vocab_size=700, byte_fallback=True)
+    return {"bpe": folder / "bpe.json", "pieces": pieces, "ours": sample_build / "tokenizer"}
 
 
 def directly(paths: dict[str, Path]) -> dict[str, Any]:
