@@ -165,6 +165,18 @@ def copy_small(small_build: Path) -> Callable[[Path], Path]:
     return copy
 
 
+@pytest.fixture(scope="module")
+def corpus(copy_small: Callable[[Path], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The corpus file of a copy of the small corpus that a module has for itself, with its build."""
+    return copy_small(tmp_path_factory.mktemp("corpus") / "small")
+
+
+@pytest.fixture(scope="module")
+def built(corpus: Path) -> Path:
+    """That build."""
+    return corpus.parent / "out"
+
+
 @pytest.fixture(scope="session")
 def forks(start_python: Callable[..., subprocess.Popen[str]]) -> Iterator[Forks]:
     """Runs builds, snapshots and corpora as of days that are killed at a file operation."""

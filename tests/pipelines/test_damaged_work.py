@@ -27,16 +27,6 @@ WriteCorpus = Callable[..., Path]
 NUM_FLIPS = 60
 
 
-@pytest.fixture(scope="module")
-def corpus(copy_small: Callable[[Path], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return copy_small(tmp_path_factory.mktemp("corpus") / "small")
-
-
-@pytest.fixture(scope="module")
-def built(corpus: Path) -> Path:
-    return corpus.parent / "out"
-
-
 @pytest.fixture
 def out(built: Path, tmp_path: Path) -> Path:
     """A copy of the finished build, to be damaged."""

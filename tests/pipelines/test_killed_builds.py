@@ -42,11 +42,6 @@ MAX_KILLS = 40
 
 
 @pytest.fixture(scope="module")
-def corpus(copy_small: Callable[[Path], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return copy_small(tmp_path_factory.mktemp("corpus") / "small")
-
-
-@pytest.fixture(scope="module")
 def undisturbed(corpus: Path) -> Path:
     return corpus.parent / "out"
 

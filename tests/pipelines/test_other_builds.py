@@ -40,11 +40,6 @@ def run(config: Path, out: Path, **options: Any) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def corpus(copy_small: Callable[[Path], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return copy_small(tmp_path_factory.mktemp("corpus") / "small")
-
-
-@pytest.fixture(scope="module")
 def built(corpus: Path) -> Path:
     out = corpus.parent / "out"
     (out / "manifest.json").unlink()  # the copy's manifest names the folder of the first build

@@ -40,16 +40,6 @@ def run(config: Path, out: Path, engine: Engine | None = None, *, fresh: bool = 
     return ran
 
 
-@pytest.fixture(scope="module")
-def corpus(copy_small: Callable[[Path], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return copy_small(tmp_path_factory.mktemp("corpus") / "small")
-
-
-@pytest.fixture(scope="module")
-def built(corpus: Path) -> Path:
-    return corpus.parent / "out"
-
-
 @pytest.fixture
 def copied(corpus: Path, built: Path, tmp_path: Path) -> tuple[Path, Path]:
     """Corpus and tree, both to be changed."""
