@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 from fsspec.core import url_to_fs
 from hypothesis import given
-from hypothesis import strategies as st
 
 from finpile import storage
 from finpile.errors import IntegrityError
@@ -21,13 +20,9 @@ from finpile.output import stage_record
 from finpile.output.stage_record import FileRecord, StageRecord, fingerprint, run_folder, run_name, run_once
 from finpile.output.work_folder import WorkFolder
 from finpile.storage import files
+from tests.finpile.test_storage import JSON
 
 StartCode = Callable[..., subprocess.Popen[str]]
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=8,
-)
 
 
 @pytest.mark.parametrize("size", [0, 1, files._BLOCK_BYTES, files._BLOCK_BYTES + 1])

@@ -5,14 +5,12 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
 import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 import pytest
 from finpile_pipelines.transforms import (
     CleanDocuments,
@@ -27,22 +25,11 @@ from finpile.config import NearConfig, SubstringConfig, load_config
 from finpile.dedup import deduplicate
 from finpile.documents.ledger import LEDGER_SCHEMA
 from finpile.errors import ConfigError
+from tests.pipelines.test_executors import write_to
 
 _KEPT = ["id", "text", "num_copies"]
 _CUTTING = SubstringConfig(min_length=60, rounds=2)
 _WORDS = ("shares", "bond", "yield", "oil", "gold", "rate", "bank", "court", "trade", "profit", "loss", "wheat", "port")
-
-
-def write_to(folder: Path) -> Callable[[pa.RecordBatch], None]:
-    """Writes batches to files with names of their own."""
-    target = str(folder)
-
-    def write(batch: pa.RecordBatch) -> None:
-        name = f"{abs(hash(tuple(batch['id'].to_pylist())))}-{batch.num_rows}.parquet"
-        pq.write_table(pa.Table.from_batches([batch]), Path(target, name))
-
-    folder.mkdir(parents=True)
-    return write
 
 
 def rows_of(table: pa.Table, names: list[str]) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -23,13 +23,14 @@ from finpile_pipelines.snapshots.remove import remove
 from finpile.as_of import Cut
 from finpile.config import CorpusConfig, load_config
 from finpile.errors import ConfigError, IntegrityError
-from finpile.output.layout import Layout, row_of
+from finpile.output.layout import Layout
 from finpile.output.manifest import load_manifest
 from finpile.output.takedowns import Wanted
 from finpile.tokens.provenance import TokenProvenance
 from finpile.tokens.tokenizers.opening import open_build_tokenizer
 from finpile.tokens.tokenizers.protocol import Tokenizer
 from finpile.verify import verify
+from tests.pipelines.test_trace import all_shards
 from tests.support.made_days import CORPUS, failed, make_days, write_batch
 from tests.support.other_tokenizers import LOSSLESS, TEXTS, WRITERS
 from tests.support.real_data import DATA
@@ -95,13 +96,6 @@ def used(request: pytest.FixtureRequest, documents: Path, tmp_path_factory: pyte
         (folder / "given").mkdir()
         place = WRITERS[request.param](folder / "given", [*TEXTS, *texts])
     return request.param, with_tokenizer(documents, folder, place)
-
-
-def all_shards(out: Path) -> Iterator[TokenProvenance]:
-    yield TokenProvenance(str(out))
-    heldout = out / "tokens" / "split=heldout"
-    for source in sorted({row_of(f"{path.relative_to(heldout)}") for path in heldout.rglob("*.arrow")}):
-        yield TokenProvenance(str(out), source)
 
 
 def texts_of(out: Path) -> dict[tuple[str, int], str]:
