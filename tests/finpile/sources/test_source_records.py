@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from finpile.config import SourceConfig
+from finpile.documents.blank import is_blank
 from finpile.documents.document import DocumentBuilder, RawDocument, document_id
 from finpile.documents.ledger import Removal
 from tests.support.archives import tar_of
@@ -185,14 +186,18 @@ def test_a_line_longer_than_every_buffer_is_read(tmp_path: Path) -> None:
 
 @given(
     st.lists(
-        st.dictionaries(st.text(max_size=3), st.none() | st.text() | st.integers() | st.lists(st.text()), max_size=3)
+        st.dictionaries(
+            st.sampled_from("abc") | st.text(max_size=3),
+            st.none() | st.text() | st.text("a \ud800") | st.integers() | st.lists(st.text()),
+            max_size=3,
+        )
     )
 )
 def test_every_record_is_a_document_or_a_row(records: list[dict[str, Any]]) -> None:
     documents, rows = read_jsonl(json_lines(records), fields={"text": "a", "timestamp": "b"})
     assert len(documents) + len(rows) == len(records)
     texts = [record["a"] for record in records if isinstance(record.get("a"), str)]
-    assert [document.text for document in documents] == [text for text in texts if text.strip() and writes(text)]
+    assert [document.text for document in documents] == [text for text in texts if not is_blank(text) and writes(text)]
 
 
 def writes(text: str) -> bool:
