@@ -31,12 +31,19 @@ def shards(sample_build: Path) -> list[PublishedFile]:
 
 @pytest.mark.parametrize("size_bytes", [1, 5_000, 1 << 30])
 def test_parts_of_a_file_are_its_rows_in_order(
-    sample_build: Path, shards: list[PublishedFile], size_bytes: int
+    sample_build: Path, shards: list[PublishedFile], size_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A part ends with the batch that makes it as large as asked."""
+    monkeypatch.setattr(parquet, "_BATCH_ROWS", 7)
+    num_parts = []
     for file in shards:
         parts = list(file.parts(COLUMNS, size_bytes=size_bytes))
         assert pa.concat_tables(parts).equals(read_published(f"{sample_build}/{file.path}", COLUMNS))
-        assert all(part.slice(0, part.num_rows // 2).nbytes < size_bytes for part in parts[1:] if part.num_rows > 512)
+        num_parts.append(len(parts))
+        stored = [part.select(["id", "text", "timestamp", "split"]) for part in parts]
+        assert all(part.nbytes >= size_bytes for part in stored[:-1])
+        assert all(part.slice(0, part.num_rows - 7).nbytes < size_bytes for part in stored if part.num_rows > 7)
+    assert (max(num_parts) > 1) == (size_bytes < 1 << 30)
 
 
 @pytest.mark.parametrize("size_bytes", [1, 1 << 30])
