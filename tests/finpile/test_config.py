@@ -490,13 +490,10 @@ def test_configs_are_frozen_and_keyword_only(tmp_path: Path) -> None:
 def test_limits_are_sizes_and_hold_for_sources_without_their_own(
     tmp_path: Path, size: int | str, expected: int
 ) -> None:
-    own = SMALL.replace("    paths", "    limits: {record: 9 KiB}\n    paths", 1) if "    paths" in SMALL else SMALL
-    (tmp_path / "corpus.yaml").write_text(own + f"limits: {{record: {size}}}\n")
-    config = load_config(tmp_path / "corpus.yaml")
+    other = SMALL.partition("sources:\n")[2].replace("name: News", "name: Web") + "    limits: {record: 9 KiB}\n"
+    config = load(tmp_path, f"{SMALL}{other}limits: {{record: {size}}}\n")
     assert config.limits.record_bytes == expected
-    for entry in config.sources:
-        assert entry.limits is not None
-        assert entry.limits.record_bytes in (expected, 9 << 10)
+    assert [entry.limits and entry.limits.record_bytes for entry in config.sources] == [expected, 9 << 10]
 
 
 @pytest.mark.parametrize("value", ["256 XB", "-1", "12 bytes", "1 KiB KiB", "5"])
