@@ -362,7 +362,7 @@ def test_a_run_at_work_is_not_disturbed(settings: TrainConfig) -> None:
 
 def test_torch_is_left_as_it_was(settings: TrainConfig) -> None:
     before = (torch.get_num_threads(), torch.are_deterministic_algorithms_enabled(), torch.get_rng_state())
-    train(settings, stop_at=1)
+    train(dataclasses.replace(settings, threads=before[0] + 1), stop_at=1)
     after = (torch.get_num_threads(), torch.are_deterministic_algorithms_enabled(), torch.get_rng_state())
     assert before[:2] == after[:2]
     assert torch.equal(before[2], after[2])
