@@ -42,11 +42,6 @@ def finpile(*arguments: object, **options: Any) -> subprocess.Popen[str]:
 # --- help ----------------------------------------------------------------------------------------------------------
 
 
-def test_commands_of_the_contract_are_there() -> None:
-    expected = {"build", "check", "report", "verify", "show", "model train", "model evaluate"}
-    assert expected | {"tokenizer compare", "tokenizer encode", "tokenizer decode"} <= set(NAMES)
-
-
 @pytest.mark.parametrize("flag", ["-h", "--help"])
 def test_help_lists_every_command(run: Run, flag: str) -> None:
     found = run(flag)
