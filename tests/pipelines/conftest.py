@@ -18,6 +18,7 @@ import pytest
 import yaml
 
 from finpile.output.layout import CARD_FILES
+from finpile.plugins import stages
 from tests.support.forks import Forks
 from tests.support.json_lines import json_lines
 
@@ -201,3 +202,13 @@ def members() -> Callable[[int], list[psutil.Process]]:
         return found
 
     return living
+
+
+@pytest.fixture
+def stage_packages(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Has the packages with stages installed: their modules and entry points can be found."""
+    with monkeypatch.context() as patch:
+        patch.syspath_prepend(str(Path(__file__).parent / "packages"))
+        stages.table.cache_clear()
+        yield
+    stages.table.cache_clear()

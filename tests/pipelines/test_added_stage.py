@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,18 +24,7 @@ from finpile.verify import verify
 
 WriteCorpus = Callable[..., Path]
 
-PACKAGES = Path(__file__).parent / "packages"
 HEADLINE = "Oil rises as a storm closes ports"
-
-
-@pytest.fixture
-def package(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Has the package installed: its module and its entry point can be found."""
-    with monkeypatch.context() as patch:
-        patch.syspath_prepend(str(PACKAGES))
-        stages.table.cache_clear()
-        yield
-    stages.table.cache_clear()
 
 
 @pytest.fixture
@@ -59,7 +48,9 @@ def run(config: Path, **options: Any) -> list[str]:
     return [event.stage for event in events if event.state == "done"]
 
 
-def test_added_stage_is_a_stage_like_all_others(package: None, write: Callable[..., Path], tmp_path: Path) -> None:
+def test_added_stage_is_a_stage_like_all_others(
+    stage_packages: None, write: Callable[..., Path], tmp_path: Path
+) -> None:
     config = write(headline={"min_chars": 30})
     ran, all_stages = run(config), list(stages.until("reports", ("dedup.headline",)))
     assert ran == all_stages
@@ -86,7 +77,9 @@ def test_added_stage_is_a_stage_like_all_others(package: None, write: Callable[.
     assert run(config) == all_stages[all_stages.index("headline") :]
 
 
-def test_build_is_the_same_while_no_key_enables_an_added_stage(package: None, write: Callable[..., Path]) -> None:
+def test_build_is_the_same_while_no_key_enables_an_added_stage(
+    stage_packages: None, write: Callable[..., Path]
+) -> None:
     config = write()
     ran = run(config, until="split")
     assert "headline" not in ran
@@ -94,7 +87,7 @@ def test_build_is_the_same_while_no_key_enables_an_added_stage(package: None, wr
     assert "added" not in json.dumps(storage.read_json(str(config.parent / "out" / "manifest.json"))["config"])
 
 
-def test_settings_of_an_added_stage_are_checked(package: None, write: Callable[..., Path]) -> None:
+def test_settings_of_an_added_stage_are_checked(stage_packages: None, write: Callable[..., Path]) -> None:
     with pytest.raises(ConfigError, match=r":\d+: unknown key `min_char` in `headline`; did you mean `min_chars`\?"):
         load_config(write(headline={"min_char": 30}))
     with pytest.raises(ConfigError, match=r":\d+: headline.min_chars is 0: expected at least 1"):
@@ -109,7 +102,7 @@ def test_build_of_a_package_that_is_not_installed_is_refused_with_its_stage(
 ) -> None:
     with pytest.raises(ConfigError, match="unknown key `headline` in `dedup`"):
         load_config(write(headline={}))
-    request.getfixturevalue("package")
+    request.getfixturevalue("stage_packages")
     run(write(headline={}), until="split")
     stages.table.cache_clear()
     with pytest.MonkeyPatch.context() as patch:

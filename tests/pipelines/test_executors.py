@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -45,14 +45,7 @@ _KEPT = ["id", "text", "num_copies"]
 _LEDGER = [name for name in LEDGER_SCHEMA.names if name not in ("duplicate_of", "duplicate_offset", "detail")]
 
 
-@pytest.fixture(autouse=True)
-def _package(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The package with SimHash is installed."""
-    with monkeypatch.context() as patch:
-        patch.syspath_prepend(str(PACKAGES))
-        stages.table.cache_clear()
-        yield
-    stages.table.cache_clear()
+pytestmark = pytest.mark.usefixtures("stage_packages")  # that with SimHash
 
 
 @dataclass(frozen=True)
