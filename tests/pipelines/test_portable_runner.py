@@ -25,6 +25,7 @@ from finpile_pipelines.runner.portable import PortableEngine
 from finpile.config import load_config
 from finpile.errors import ConfigError, RunError
 from finpile.plugins.engine import ENGINES, Run
+from tests.pipelines.test_worker_pool import free_port
 from tests.support.trees import assert_same
 
 Snapshot = Callable[[Path], dict[str, bytes]]
@@ -37,12 +38,6 @@ def _portable(name: str) -> PortableEngine:
     engine = ENGINES.get(name)
     assert isinstance(engine, PortableEngine)
     return engine
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 def is_listening(port: int) -> bool:

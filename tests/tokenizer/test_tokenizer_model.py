@@ -37,13 +37,8 @@ from hypothesis import strategies as st
 
 from tests.support.real_data import find
 from tests.support.references import unigram as reference
+from tests.tokenizer.conftest import CORPORA
 
-CORPORA = {
-    "reuters": "fin_news/reuters21578.tar.gz",
-    "fed_speeches": "fin_centralbank/fed_speeches_txt.tar.zst",
-    "stacks_tex": "arxiv/stacks_project_tex.tar.zst",
-    "ubuntu_irc": "ubuntu_irc/ubuntu_irc_raw.tar.zst",
-}
 SAMPLE_BYTES = 150_000
 WORDS = "net interest income rose fell in the quarter, as Oil prices; and bond 2.5 %"
 TEXT = "Net interest income rose 3.25% (2022: 14%)\n\tin the quarter — “naïve” 日本 \U0001f4c8\r\n" * 4

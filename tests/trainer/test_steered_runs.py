@@ -36,6 +36,7 @@ from finpile.errors import ConfigError, InputError, RunError
 from finpile.output.layout import Layout, heldout_tokens
 from finpile.tokens.pack import Runs
 from finpile.tokens.store import TokenStore, write_token_shard
+from tests.trainer.test_train import elsewhere
 
 VOCAB_SIZE, LENGTH = 40, 16
 
@@ -80,10 +81,6 @@ def settings(shards: str, tmp_path: Path) -> TrainConfig:
         threads=1,
         checkpoint_every=3,
     )
-
-
-def elsewhere(settings: TrainConfig, name: str, **changes: Any) -> TrainConfig:
-    return dataclasses.replace(settings, out=str(Path(settings.out).with_name(name)), **changes)
 
 
 @pytest.fixture(scope="module")
