@@ -17,7 +17,6 @@ from finpile_pipelines.runner.engine import Engine
 from finpile import storage
 from finpile.config import load_config
 from finpile.errors import ConfigError
-from finpile.history.document import document_history
 from finpile.report.summary import source_rows, total_row
 from finpile.verify import verify
 from tests.support.made_days import WORDS
@@ -127,24 +126,6 @@ def test_texts_are_those_by_hand(built: Path) -> None:
         assert sum(_ABOUT in row["text"] for row in mine) == 3
     north = [row["text"] for row in kept if "north" in (row["url"] or "")]
     assert sum(text.startswith("Home\n") for text in north) == 3
-
-
-def test_show_restores_the_text_before_the_cuts(built: Path) -> None:
-    out = built / "out"
-    by_locator = {f"a.jsonl#{place}": row for place, row in _places(stories()[::2])}
-    cut = next(
-        row for row in rows_below(out / "removed") if row["reason"] == "template" and row["locator"] in by_locator
-    )
-    history = document_history(str(out), cut["id"])
-    assert any(row["stage"] == "templates" for row in history.removals)
-
-
-def _places(rows: Sequence[Mapping[str, Any]]) -> list[tuple[int, Mapping[str, Any]]]:
-    places, at = [], 0
-    for row in rows:
-        places.append((at, row))
-        at += len(json.dumps(row)) + 1
-    return places
 
 
 @pytest.mark.parametrize(
