@@ -24,7 +24,7 @@ from finpile.as_of import Cut
 from finpile.config import CorpusConfig, load_config
 from finpile.errors import ConfigError, IntegrityError
 from finpile.output.layout import Layout
-from finpile.output.manifest import load_manifest
+from finpile.output.manifest import load_manifest, write_manifest
 from finpile.output.takedowns import Wanted
 from finpile.tokens.provenance import TokenProvenance
 from finpile.tokens.tokenizers.opening import open_build_tokenizer
@@ -226,21 +226,28 @@ def with_bpe(documents: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return with_tokenizer(documents, folder / "corpus", WRITERS["bpe"](folder / "given", TEXTS))
 
 
-@pytest.mark.parametrize("what", ["tokenizer", "record", "manifest"])
-def test_damage_is_found(what: str, with_bpe: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("what", "says"),
+    [
+        ("tokenizer", "every file is there, unaltered, and no other"),
+        ("record", "every file is there, unaltered, and no other"),
+        ("manifest", "counts of documents, characters, bytes and tokens"),
+    ],
+)
+def test_damage_is_found(what: str, says: str, with_bpe: Path, tmp_path: Path) -> None:
     out = Path(shutil.copytree(with_bpe, tmp_path / "out"))
     if what == "manifest":
         manifest = json.loads((out / "manifest.json").read_text())
         for stage in manifest["stages"]:
             if stage["stage"] == "tokens":
                 stage["counts"]["losses"] = {"num_unknown": 0, "num_altered": 1}
-        (out / "manifest.json").write_text(json.dumps(manifest))
+        write_manifest(str(out / "manifest.json"), manifest)
     else:
         file = out / "tokenizer" / {"tokenizer": "tokenizer.json", "record": "use.json"}[what]
         file.write_bytes(file.read_bytes().replace(b"endoftext", b"endoftexs"))
         with pytest.raises(IntegrityError, match=r"tokenizer\.json|use\.json"):
             TokenProvenance(str(out))
-    assert [check.name for check in verify(str(out)) if not check.ok]
+    assert says in {check.name for check in verify(str(out)) if not check.ok}
 
 
 def used_days(folder: Path, name: str) -> CorpusConfig:
