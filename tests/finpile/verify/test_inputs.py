@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,10 @@ import pytest
 
 from finpile import storage
 from finpile.config import load_config
-from finpile.output import stage_record
 from finpile.output.layout import INPUTS_PART
 from finpile.sources import ACCOUNT_SCHEMA, list_inputs
 from finpile.verify import verify
+from tests.support.damage import mend_manifest
 
 Row = dict[str, Any]
 BYTES = "bytes read = records + ledger + members + structure, for every input file"
@@ -27,20 +26,14 @@ def broken(out: Path) -> dict[str, str]:
 
 
 def edit_accounts(out: Path, change: Callable[[list[Row]], list[Row] | None]) -> None:
-    """Changes the accounts, and the manifest's checksum of them."""
+    """Changes the accounts, and the manifest's checksums."""
     path = out / INPUTS_PART
     rows = [{**row, "structure": dict(row["structure"])} for row in storage.read_parquet(str(path)).to_pylist()]
     changed = change(rows)
     rows = rows if changed is None else changed
     table = [{**row, "structure": list(row["structure"].items())} for row in rows]
     storage.write_parquet(str(path), pa.Table.from_pylist(table, schema=ACCOUNT_SCHEMA))
-    manifest = json.loads((out / "manifest.json").read_text())
-    for stage in manifest["stages"]:
-        for file in stage["files"]:
-            if file["path"] == INPUTS_PART:
-                found = stage_record.file_record(str(out), file["path"])
-                file["size_bytes"], file["checksum"] = found.size_bytes, found.checksum
-    (out / "manifest.json").write_text(json.dumps(manifest))
+    mend_manifest(out)
 
 
 def find(rows: list[Row], name: str) -> Row:

@@ -22,14 +22,13 @@ from finpile_tokenizer import UnigramTokenizer
 
 from finpile import storage
 from finpile.output import stage_record
-from finpile.output.layout import Layout
-from finpile.output.manifest import CHECKSUM, checksum_of
+from finpile.output.manifest import CHECKSUM
 from finpile.output.stage_record import fingerprint
-from finpile.report.dataset_card import write_card
 from finpile.tokens.store import TokenStore, write_token_shard
 from finpile.verify import GROUPS, counts, licenses, record, reports, texts, tokenizer, tokens, verify
 from finpile.verify.check import Check
 from finpile.verify.output import Output
+from tests.support import damage
 
 Group = Callable[[Output], list[Check]]
 Row = dict[str, Any]
@@ -68,14 +67,13 @@ def broken(out: Path, *groups: Group) -> set[str]:
     return {check.name for check in verify(str(out), groups=groups or GROUPS) if not check.ok}
 
 
-def edit_manifest(out: Path, change: Callable[[dict[str, Row]], object], *, reseal: bool = True) -> None:
+def edit_manifest(out: Path, change: Callable[[dict[str, Row]], object]) -> None:
     """Changes the manifest, its stages by name, and then its checksum."""
-    path = out / "manifest.json"
-    manifest = json.loads(path.read_text())
-    change({stage["stage"]: stage for stage in manifest["stages"]} | {"": manifest})
-    if reseal:
-        manifest = write_card(Layout(str(out)), manifest)
-    path.write_text(json.dumps({**manifest, CHECKSUM: checksum_of(manifest)} if reseal else manifest))
+
+    def by_name(manifest: Row) -> None:
+        change({stage["stage"]: stage for stage in manifest["stages"]} | {"": manifest})
+
+    damage.edit_manifest(out, by_name)
 
 
 def mend(out: Path) -> None:
@@ -210,9 +208,9 @@ def test_edit_of_the_manifest_is_found_by_its_counts(
 
 
 def test_any_edit_of_the_manifest_alone_breaks_its_checksum(copy_of_sample: Path) -> None:
-    edit_manifest(copy_of_sample, lambda stages: stages["near"].update(wall_seconds=0.0), reseal=False)
+    edit_json(copy_of_sample / "manifest.json", lambda manifest: manifest["stages"][0].update(wall_seconds=0.0))
     assert broken(copy_of_sample) == {MANIFEST}
-    edit_manifest(copy_of_sample, lambda stages: stages[""].pop(CHECKSUM), reseal=False)
+    edit_json(copy_of_sample / "manifest.json", lambda manifest: manifest.pop(CHECKSUM))
     assert broken(copy_of_sample) == {MANIFEST}
 
 
