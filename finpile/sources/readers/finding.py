@@ -153,7 +153,7 @@ def _expand(entry: str, root: str, owner: str, where: Place) -> Iterator[InputFi
     if matches and not files:
         raise InputError(f"{named} matches only folders: write {posixpath.join(entry, '*')}")
     if not files:
-        _check_link(fs, path, named)
+        _check_kind(fs, path, named)
         raise InputError(f"{named} matches no file{_beside(fs, path, _names_beside)}")
     for match, info in files.items():
         yield _describe(fs, match, info, root_fs, root_path)
@@ -196,11 +196,12 @@ def find_documents(argument: str, suffixes: Collection[str], *, any_compressed: 
     elif _is_pattern(path):
         kind, base, found = "pattern", _base_of(path), _glob(fs, path)
     else:
-        _check_link(fs, path, f"{argument}:")
+        _check_kind(fs, path, f"{argument}:")
         raise InputError(f"{argument}: no such file or folder{_beside(fs, path, _nearest_beside)}")
     names = (name for name in found if not _is_hidden(name[len(base) :]) and suffix_of(name) in suffixes)
     files = [_describe(fs, name, found[name], fs, base) for name in names if _is_file(fs, name, found[name], argument)]
     if not files:
+        _check_kind(fs, path, f"{argument}:")
         raise InputError(
             f"{argument}: holds no documents{_refusal(fs, path)}; expected files that end in {_described(suffixes)}"
         )
@@ -332,9 +333,13 @@ def _is_file(fs: Any, path: str, info: dict[str, Any], found_by: str = "") -> bo
     return kind == "file" or (kind != "directory" and fs.isfile(path))
 
 
-def _check_link(fs: Any, path: str, named: str) -> None:
-    """Raises: InputError for a symbolic link, which was found to have no target."""
-    if isinstance(fs, LocalFileSystem) and os.path.islink(path):
+def _check_kind(fs: Any, path: str, named: str) -> None:
+    """Raises: InputError for a local path without a file that is a symbolic link, a pipe, a socket or a device."""
+    if not isinstance(fs, LocalFileSystem) or os.path.isdir(path):
+        return
+    if os.path.exists(path):
+        raise InputError(f"{named} is a pipe, a socket or a device: write what it gives to a file, and name that")
+    if os.path.islink(path):
         raise InputError(f"{named} is a link to a file that does not exist: restore or remove it")
 
 

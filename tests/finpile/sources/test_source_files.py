@@ -157,6 +157,19 @@ def test_a_symbolic_link_that_leads_nowhere_is_an_error(tmp_path: Path, pattern:
             find()
 
 
+def test_a_pipe_is_named_as_such(tmp_path: Path) -> None:
+    """Reading it would wait for its writer; "matches no file" would be contradicted by the folder."""
+    os.mkfifo(tmp_path / "pipe.txt")
+    (tmp_path / "device.txt").symlink_to(os.devnull)
+    for name in ("pipe.txt", "device.txt"):
+        for find in (
+            lambda name=name: list_inputs(source("text", paths=(name,)), str(tmp_path)),
+            lambda name=name: find_documents(str(tmp_path / name), (".txt",)),
+        ):
+            with pytest.raises(InputError, match=rf"{name}\S* .*is a pipe, a socket or a device: write what it gives"):
+                find()
+
+
 @pytest.mark.parametrize("pattern", ["data/**/*.txt", "data/*/*.txt"])
 def test_a_linked_folder_is_read_unless_its_files_are_read_anyway(tmp_path: Path, pattern: str) -> None:
     for folder in ("data/2021", "disk/2022"):
