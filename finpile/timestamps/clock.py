@@ -1,6 +1,7 @@
 """Times of day and zones, and the moment in UTC of a day, a time and a zone.
 
-A moment without a zone is read as UTC, and so is a zone name that RFC 2822 does not define, as the RFC requires.
+A moment without a zone is read as UTC, and so is one with the name of a zone outside of the United States: RFC 2822
+defines none of these.
 """
 
 from __future__ import annotations
@@ -25,8 +26,15 @@ _TIME = re.compile(
     r"(?:\s*(?:UTC|GMT)?([+\-]\d\d:?\d\d|[+\-]\d{1,2})(?!\d)|\s*([A-Za-z]{1,5})(?![A-Za-z]))?(?:\s*\([^()]*\))?",
     re.IGNORECASE,
 )
-#: RFC 2822 §4.3.
-_ZONE_HOURS = {"EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7}
+#: RFC 2822 §4.3, and the other names in use in the United States (15 U.S.C. §263): read as UTC, a moment would be
+#: hours too early. `ET` may be standard or daylight saving time, and counts as standard time, which is later.
+_ZONE_HOURS = {
+    "EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7,
+    "AST": -4, "ADT": -3, "AKST": -9, "AKDT": -8, "HST": -10, "HDT": -9,
+    "ET": -5, "CT": -6, "MT": -7, "PT": -8,
+}  # fmt: skip
+#: Of an offset, as of ISO 8601 in Python.
+_DAY_MINUTES = 24 * 60
 #: Years of two digits are those of POSIX: 1969 to 2068.
 _POSIX_PIVOT = 69
 
@@ -69,7 +77,7 @@ def at(year: int, month: int, day: int, clock: Clock = MIDNIGHT) -> datetime | N
 
 
 def take_time(text: str) -> tuple[str, Clock] | None:
-    """The text without its time of day and zone, and the time; midnight if it has none. None for an invalid time."""
+    """The text without its time of day and zone, and the time; midnight if it has none. None if it is invalid."""
     match = _TIME.search(text)
     if match is None:
         return text, MIDNIGHT
@@ -78,9 +86,10 @@ def take_time(text: str) -> tuple[str, Clock] | None:
     if name and (month_number(name) or weekday_number(name)):  # `10:36 March 3`: no zone
         end, name = match.start(7), None
     hours = _hours(int(hour), half or bare_half)
-    if hours is None or int(minute or 0) > 59 or int(second or 0) > 60:
+    minutes_east = _minutes_east(offset, name)
+    if hours is None or minutes_east is None or int(minute or 0) > 59 or int(second or 0) > 60:
         return None
-    clock = Clock(hours, int(minute or 0), int(second or 0), _minutes_east(offset, name))
+    clock = Clock(hours, int(minute or 0), int(second or 0), minutes_east)
     return f"{text[: match.start()]} {text[end:]}", clock
 
 
@@ -114,9 +123,12 @@ def _hours(hour: int, half: str | None) -> int | None:
     return hour % 12 + (12 if half in "pP" else 0)
 
 
-def _minutes_east(offset: str | None, name: str | None) -> int:
+def _minutes_east(offset: str | None, name: str | None) -> int | None:
     if offset is None:
         return _ZONE_HOURS.get((name or "").upper(), 0) * 60
     digits = offset[1:].replace(":", "")
-    minutes = int(digits) * 60 if len(digits) <= 2 else int(digits[:2]) * 60 + int(digits[2:])
-    return -minutes if offset[0] == "-" else minutes
+    hours, minutes = (int(digits), 0) if len(digits) <= 2 else (int(digits[:2]), int(digits[2:]))
+    total = hours * 60 + minutes
+    if minutes > 59 or total >= _DAY_MINUTES:
+        return None
+    return -total if offset[0] == "-" else total

@@ -37,6 +37,8 @@ def check_pattern(key: str, pattern: str, known: Collection[str], expected: str)
     twice = next((directive for directive in directives if directives.count(directive) > 1 and directive != "%%"), None)
     if twice is not None:
         raise ConfigError(f"{key} {pattern!r} has {twice} twice: {expected}")
+    if ("%I" in directives) != ("%p" in directives):
+        raise ConfigError(f"{key} {pattern!r} needs both %I and %p, the hour of a half day and its half, or %H")
     if precision_of(pattern) is None:
         raise ConfigError(
             f"{key} {pattern!r} needs a year, and of year, month and day each once, or with the year a quarter (%q) or "

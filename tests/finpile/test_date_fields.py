@@ -311,6 +311,8 @@ def test_a_declared_format_decides(declared: str, value: Any, day: str | None, t
         ("%d-%Y", "each once"),
         ("%Y-%m-%d %Z", "%Z is not known"),
         ("%Q", "%Q is not known"),
+        ("%d/%m/%Y %H:%M %p", "needs both %I and %p"),  # strptime takes the hour and ignores the half of the day
+        ("%d/%m/%Y %I:%M", "needs both %I and %p"),
     ],
 )
 def test_a_date_format_that_cannot_be_meant_is_refused(declared: str, message: str) -> None:
