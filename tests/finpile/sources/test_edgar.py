@@ -168,6 +168,12 @@ def test_text_for_reading_is_distinguished_from_other_content(
     assert reasons([found]) == [expected]
     if isinstance(found, Removal):
         assert text.encode() in found.removed_text
+        assert found.timestamp == datetime(1999, 3, 2, tzinfo=UTC)  # of the filing, for corpora as of a day
+
+
+def test_a_removed_part_of_a_filing_of_an_implausible_day_has_no_date() -> None:
+    (found,) = read(txt(document("\n<XBRL>x", "EX-101.LAB")).replace(b"DATE:\t\t19990302", b"DATE:\t\t18500302"))
+    assert isinstance(found, Removal) and found.timestamp is None
 
 
 def test_the_wrapper_around_a_text_is_not_text() -> None:

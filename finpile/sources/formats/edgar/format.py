@@ -211,14 +211,14 @@ def _document(header: Header, encodings: Sequence[str], record: bytes) -> Conver
     document_type = tags.get("TYPE", "")
     content = b"" if begin < 0 else _content(record[begin + len(_TEXT_OPEN) :])
     if not content.strip():
-        raise Refused("empty_text", f"<TYPE>{document_type}")
+        raise Refused("empty_text", f"<TYPE>{document_type}", header.published())
     kind = _kind(content, document_type, tags.get("FILENAME", ""))
     if kind not in (HTML, PLAIN):
-        raise Refused("not_text", f"<TYPE>{document_type}: {kind}")
+        raise Refused("not_text", f"<TYPE>{document_type}: {kind}", header.published())
     inner = _unwrap(content)
     text = decode(inner, encodings)[0] if encodings else decode_likely(inner, "cp1252", is_html=False)
     if is_blank(text):
-        raise Refused("empty_text", f"<TYPE>{document_type}")
+        raise Refused("empty_text", f"<TYPE>{document_type}", header.published())
     form_type = header.fields.get("form_type") or document_type
     company = header.subject().get("company")
     return Converted(
