@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from finpile.dedup.exact import document_digests
 from finpile.dedup.near.clusters import document_numbers
 from finpile.documents.document import DIGEST_BYTES
-from finpile.errors import InputError
+from finpile.errors import InputError, count_of
 
 Scope = Literal["dataset", "corpus"]
 _Rows = TypeVar("_Rows", pa.Table, pa.RecordBatch)
@@ -139,7 +139,7 @@ def _strings(documents: pa.Table | pa.RecordBatch, name: str, kind: pa.DataType 
 def _complete(column: pa.Array | None, name: str) -> pa.Array | None:
     """Raises: InputError for a column with nulls."""
     if column is not None and column.null_count:
-        raise InputError(f"column `{name}`: {column.null_count:,} rows are null")
+        raise InputError(f"column `{name}` is null in {count_of(column.null_count, 'row')}")
     return column
 
 

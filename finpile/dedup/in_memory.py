@@ -43,7 +43,7 @@ from finpile.dedup.redirects import redirect
 from finpile.documents.document import with_column
 from finpile.documents.labels import check_rule
 from finpile.documents.ledger import LEDGER_SCHEMA
-from finpile.errors import InputError
+from finpile.errors import ConfigError, InputError
 from finpile.plugins import stages
 
 _STAGED_SCHEMA = REMOVAL_SCHEMA.append(pa.field("stage", pa.string()))
@@ -120,11 +120,18 @@ def deduplicate(
     [{'id': '1', 'reason': 'near_duplicate', 'duplicate_of': '0'}]
     """
     check_rule("template_group", template_group)
+    near = NearConfig.named(near) if isinstance(near, str) else near
+    substring = SubstringConfig(min_length=substring) if isinstance(substring, int) else substring
+    _check_kind("near", near, NearConfig)
+    _check_kind("substring", substring, SubstringConfig)
+    _check_kind("templates", templates, TemplatesConfig)
+    _check_kind("heldout", heldout, HeldoutConfig)
+    _check_kind("contamination", contamination, ContaminationConfig)
     dedup = DedupConfig(
         exact=exact,
         exact_fold=exact_fold,
-        near=NearConfig.named(near) if isinstance(near, str) else near,
-        substring=SubstringConfig(min_length=substring) if isinstance(substring, int) else substring,
+        near=near,
+        substring=substring,
         templates=templates,
         scope=scope,
         order=order,
@@ -260,6 +267,12 @@ def _with_shard(documents: pa.Table, shard: int) -> pa.Table:
     return with_column(documents, "shard", pa.array(np.full(documents.num_rows, shard, np.int32)))
 
 
+def _check_kind(name: str, setting: Any, kind: type) -> None:
+    """Raises: ConfigError for a setting of another kind."""
+    if setting is not None and not isinstance(setting, kind):
+        raise ConfigError(f"{name} is {setting!r}: expected a {kind.__name__} or None")
+
+
 # --- input and output tables
 
 
@@ -269,8 +282,10 @@ def _table(documents: Any) -> pa.Table:
     if hasattr(documents, "__arrow_c_stream__"):
         try:
             return pa.table(documents)
-        except pa.ArrowInvalid as error:
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             raise InputError(f"the documents have a column of a type that Arrow lacks ({error}): cast it") from error
+        except UnicodeEncodeError as error:
+            raise InputError(f"a value of the documents has half of a character ({error}): replace it") from error
     raise InputError(f"documents are of type {type(documents).__name__}: expected an Arrow table or a data frame")
 
 

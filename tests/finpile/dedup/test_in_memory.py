@@ -214,9 +214,9 @@ def test_empty_table_gives_an_empty_result() -> None:
     ("table", "message"),
     [
         (pa.table({"body": ["x"]}), "no column `text`; they have body"),
-        (pa.table({"text": ["x", None]}), "column `text`: 1 rows are null"),
-        (pa.table({"text": ["x", "y"], "id": [1, None]}), "column `id`: 1 rows are null"),
-        (pa.table({"text": ["x", "y"], "priority": [1, None]}), "column `priority`: 1 rows are null"),
+        (pa.table({"text": ["x", None]}), "column `text` is null in 1 row"),
+        (pa.table({"text": ["x", "y"], "id": [1, None]}), "column `id` is null in 1 row"),
+        (pa.table({"text": ["x", "y"], "priority": [1, None]}), "column `priority` is null in 1 row"),
         (pa.table({"text": [1]}), "column `text` is int64: expected large_string"),
         (pa.table({"text": ["x", "y"], "id": ["1", "1"]}), "two documents have the same id"),
         (pa.table({"text": ["x"], "timestamp": ["2020"]}), "column `timestamp` is string"),
@@ -226,6 +226,8 @@ def test_empty_table_gives_an_empty_result() -> None:
         (pa.table({"text": ["x"], "priority": [1 << 40]}), "column `priority`: .*1099511627776"),
         (pa.table([["x"], ["y"]], ["text", "text"]), "2 columns `text`: expected one of each name"),
         (["x"], "documents are of type list"),
+        (pd.DataFrame({"text": ["x", "\ud800"]}, dtype=object), "a value of the documents has half of a character .*"),
+        (pd.DataFrame({"text": ["x", 5]}), "a type that Arrow lacks .*: cast it"),
         (pl.DataFrame({"text": ["x"], "n": pl.Series([1], dtype=pl.Int128)}), "a type that Arrow lacks .*: cast it"),
         (
             pa.table({"text": ["x"], "run": pa.RunEndEncodedArray.from_arrays([1], ["x"])}),
@@ -249,6 +251,10 @@ def test_contradicting_settings_are_refused() -> None:
         ({"scope": "corpse"}, "dedup.scope: 'corpse' is not known; did you mean `corpus`?"),
         ({"order": "times"}, "dedup.order: 'times' is not known; did you mean `time`?"),
         ({"exact_fold": "cases"}, "dedup.exact_fold: 'cases' is not known; did you mean `case`?"),
+        ({"near": 5}, "near is 5: expected a NearConfig or None"),
+        ({"substring": "200"}, "substring is '200': expected a SubstringConfig or None"),
+        ({"heldout": "heldout"}, "heldout is 'heldout': expected a HeldoutConfig or None"),
+        ({"contamination": "sets"}, "contamination is 'sets': expected a ContaminationConfig or None"),
         ({"template_group": "hosts"}, "template_group: 'hosts' is not known; did you mean `host`?"),
     ],
 )
