@@ -307,6 +307,9 @@ def _close(
     shown = [name for name in _COLUMNS if name != "substring" or total["substring_documents"]]
     cells = [_cells(row) for row in rows]
     console.table("Documents", shown, [[row[name] for name in shown] for row in cells])
+    warnings = _date_warnings(manifest)
+    for warning in warnings:
+        console.warn(warning)
     if num_run == 0:
         console.line("all stages were done before; nothing to do (--fresh starts over)")
     else:
@@ -324,10 +327,22 @@ def _close(
             "removed": f"{folder}/removed",
             "stages_run": num_run,
             "seconds": round(seconds, 3),
+            "warnings": warnings,
             "inputs": rows if len(rows) == 1 else rows[:-1],
             "total": {**total, "input": "all"},
         }
     )
+
+
+def _date_warnings(manifest: Mapping[str, Any]) -> list[str]:
+    """Warnings about documents without a date, which are last in the order of time."""
+    from finpile.output.manifest import counts_by_stage
+    from finpile.report.dates import date_statistics, date_warnings
+
+    if manifest["config"]["dedup"]["order"] != "time":
+        return []
+    cleaned = counts_by_stage(manifest)["clean"]["sources"]
+    return date_warnings(date_statistics(cleaned), "--timestamp-field and --date-format")
 
 
 def _cells(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -27,12 +27,17 @@ def date_statistics(cleaned: Iterable[Mapping[str, Any]]) -> tuple[DateStatistic
     )
 
 
-def date_warnings(rows: Sequence[DateStatistics]) -> list[str]:
-    """One sentence for each source in which many documents have no date, or a date that could not be used."""
+def date_warnings(
+    rows: Sequence[DateStatistics], settings: str = "`fields`, `date_format`, `heldout.undated`"
+) -> list[str]:
+    """One sentence for each source in which many documents have no date, or a date that could not be used.
+
+    `settings` are those that decide about dates.
+    """
     found = []
     for row in rows:
         for number, what in (
-            (row.num_undated, "have no date (see `fields`, `date_format`, `heldout.undated`)"),
+            (row.num_undated, f"have no date (see {settings})"),
             (row.num_unreadable, "have a date that could not be used (see the ledger, stage clean)"),
         ):
             if number > _CALLED_OUT * row.num_docs:

@@ -264,6 +264,17 @@ def test_earlier_file_of_another_format_is_preferred(run: Run, tmp_path: Path) -
         assert [row["locator"] for row in rows_below(tmp_path / f"out-{first}" / "documents")] == [f"{first}#0"]
 
 
+def test_order_of_time_warns_of_documents_without_a_date(run: Run, tmp_path: Path) -> None:
+    """They come last, so that an earlier copy whose date is in another field is removed."""
+    lines = write_lines(tmp_path / "x.jsonl", [line("x", STORY, created="2020-01-01")])
+    common = ("dedup", lines, "--workers", 1, "-o")
+    assert "1 of 1 documents (100.0%) have no date (see --timestamp-field and --date-format)" in (
+        run(*common, tmp_path / "a", "--order", "time").out
+    )
+    made = run(*common, tmp_path / "b", "--order", "time", "--timestamp-field", "created", "--json").json()
+    assert made["warnings"] == run(*common, tmp_path / "c", "--json").json()["warnings"] == []
+
+
 def test_folder_reads_all_known_files_except_its_own_output(run: Run, tmp_path: Path) -> None:
     place = tmp_path / "in"
     write_texts(place / "a.jsonl", "a", STORY)
