@@ -116,7 +116,7 @@ def _wanted(
     names = set(named)
     if documents_from is not None:
         try:
-            lines = storage.read_bytes(documents_from).decode().splitlines()
+            lines = storage.read_bytes(documents_from).decode("utf-8-sig").splitlines()
             names |= {line.strip() for line in lines} - {""}
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"--documents-from {documents_from} cannot be read: {error}") from error

@@ -178,7 +178,7 @@ def _read_jsonl(file: str, fields: _Fields) -> Iterator[tuple[Label, str]]:
 
 def _read_text(file: str, fields: _Fields) -> Iterator[tuple[Label, str]]:
     try:
-        yield fields.label_of({}, file), whole.read_bytes(file, file).decode()
+        yield fields.label_of({}, file), whole.read_bytes(file, file).decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         raise InputError(f"{file}: byte {error.start} is not UTF-8; convert the file first") from error
 

@@ -149,7 +149,7 @@ def test_a_dry_run_counts_and_changes_nothing(
     assert found["sources"] == [{"dataset": "All", "source": "Web", "documents": 1}]
     (locator,) = (row["locator"] for row in documents_of(out).to_pylist() if row["id"] == name)
     listed = tmp_path / "names.txt"
-    listed.write_text(f"{locator}\n\n{name}\n")
+    listed.write_text(f"{locator}\n\n{name}\n", encoding="utf-8-sig")  # as editors on Windows write it
     for names in (["--document", locator], ["--documents-from", str(listed)]):
         again = CliRunner().invoke(finpile, ["remove", str(out), *names, "--dry-run", "--json"])
         assert json.loads(again.stdout) == found

@@ -204,6 +204,11 @@ def test_texts_of_a_folder_are_one_source_in_the_order_of_names(tmp_path: Path) 
     assert read(folder) == [("speeches", "speeches", ["one", "two", "three"])]
 
 
+def test_a_mark_at_the_beginning_of_a_text_file_is_not_text(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one", encoding="utf-8-sig")
+    assert read(tmp_path / "a.txt") == [("a", "a", ["one"])]
+
+
 def test_an_output_tree_keeps_its_datasets_and_sources(tmp_path: Path) -> None:
     for dataset, source in (("FinPile", "News"), ("C4", "C4")):
         folder = tmp_path / "documents" / f"dataset={dataset}" / f"source={source}"
