@@ -163,14 +163,14 @@ def _handled(stage: str, record: StageRecord) -> tuple[int, int]:
 def close(console: Console, manifest: Mapping[str, Any], out: str, num_run: int) -> None:
     """Prints the summary table, the warnings and the path of the report, or of the documents if there is none."""
     from finpile.report.summary import source_rows, total_row
-    from finpile.report.warnings import build_warnings
+    from finpile.report.warnings import build_warnings, later_tokenizer
 
     rows = source_rows(manifest)
     total = total_row(rows)
     columns = [name for name in total if name in _ALWAYS or total[name]]
     titles = [name.replace("_", " ") for name in columns]
     console.table("Documents", titles, [[row[name] for name in columns] for row in (*rows, total)], num_keys=2)
-    warnings = build_warnings(manifest)
+    warnings = [*build_warnings(manifest), *later_tokenizer(manifest)]
     for warning in warnings:
         console.warn(warning)
     if num_run:

@@ -10,7 +10,7 @@ from typing import Any
 
 from finpile.config.rows import entries_of
 from finpile.documents.document import Label, label_of
-from finpile.output.manifest import counts_by_stage
+from finpile.output.manifest import CERTIFICATE, counts_by_stage
 from finpile.plugins.filter import FILTERS
 from finpile.report.dates import date_statistics, date_warnings
 from finpile.report.summary import source_rows
@@ -93,6 +93,16 @@ def _lossy_tokenizer(manifest: Mapping[str, Any], counts: Mapping[str, Any]) -> 
         return
     num_docs = sum(part["documents"] for part in counts["split"]["documents"])
     yield losses_line(lost["num_unknown"], lost["num_altered"], num_docs)
+
+
+def later_tokenizer(manifest: Mapping[str, Any]) -> Iterator[str]:
+    """Warns of a given tokenizer in a corpus as of a day: nothing says what it was trained on.
+
+    For the closing screen alone: the page is made before the manifest has the day.
+    """
+    if CERTIFICATE in manifest and "kind" in counts_by_stage(manifest).get("tokenizer", {}):
+        day = manifest[CERTIFICATE]["date"]
+        yield f"the tokenizer is a given one (`tokenizer.use`): it may have been trained on text after {day}"
 
 
 def losses_line(num_unknown: int, num_altered: int, num_docs: int) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from finpile.report.vocabulary import short_chunks, shortfall
-from finpile.report.warnings import build_warnings
+from finpile.report.warnings import build_warnings, later_tokenizer
 
 NEWS = {"dataset": "D", "source": "News"}
 
@@ -38,6 +38,14 @@ def test_evaluation_set_without_searchable_text() -> None:
     (warning,) = build_warnings(manifest(0, contamination={"sets": sets}))
     assert "evaluation set Short " in warning
     assert "fewer than 8 words" in warning
+
+
+def test_given_tokenizer_of_a_corpus_as_of_a_day() -> None:
+    """A trained one is made of the documents of the day."""
+    given, trained = (manifest(0, tokenizer=counts) for counts in ({"kind": "huggingface"}, {"mode": "global"}))
+    (warning,) = later_tokenizer({**given, "as_of": {"date": "2021-03-31"}})
+    assert "may have been trained on text after 2021-03-31" in warning
+    assert not [*later_tokenizer(given), *later_tokenizer({**trained, "as_of": {"date": "2021-03-31"}})]
 
 
 @pytest.mark.parametrize(("found", "warns"), [(400, False), (399, True)])
