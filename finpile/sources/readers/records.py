@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import date, time
+from decimal import Decimal
 from typing import Any
 
 from finpile import timestamps
@@ -117,6 +118,8 @@ def to_document(
 
 def _date(document: RawDocument, value: Any) -> None:
     """Sets the document's date to the value of its date field."""
+    if isinstance(value, Decimal):  # as databases export numbers: 20210105 is a day in a column of whole numbers, too
+        value = int(value) if value == int(value) else float(value)
     written = document.raw_timestamp = _written(value)
     reading = _reading(value, written)
     document.timestamp = reading.moment

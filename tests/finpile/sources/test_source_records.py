@@ -248,6 +248,17 @@ def test_values_of_every_simple_type_can_be_written_as_json(tmp_path: Path) -> N
     }
 
 
+def test_decimals_are_dates_as_other_numbers_are(tmp_path: Path) -> None:
+    """Databases export whole numbers as decimals, also those with digits behind the point."""
+    numbers = ["20210105.00", "1609891200.50", "1609891200123.00"]
+    write_table(tmp_path / "a.parquet", {"text": ["x", "y", "z"], "timestamp": list(map(Decimal, numbers))})
+    documents, [] = read_stored(tmp_path, source("parquet"))
+    assert [document.timestamp for document in documents] == [
+        datetime(2021, 1, 5, tzinfo=UTC),
+        *[datetime(2021, 1, 6, tzinfo=UTC)] * 2,
+    ]
+
+
 _SHARED_STRINGS = pa.dictionary(pa.int32(), pa.string())
 _BINARY = {pa.large_string(): pa.large_binary(), pa.string_view(): pa.binary_view()}
 
