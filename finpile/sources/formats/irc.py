@@ -12,9 +12,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from datetime import datetime
 from functools import partial
 from typing import BinaryIO
 
+from finpile import timestamps
 from finpile.config import SourceConfig
 from finpile.plugins.format import Format
 from finpile.sources.bytes.decoding import UTF8, decode
@@ -71,9 +73,11 @@ def _day(locator: str, source: SourceConfig, data: bytes) -> Converted:
         raise Refused("no_record", f"{num_others} of {num_others + num_messages + len(notices)} lines are of no log")
     opened = _DAY.match(text)
     channel = _channel(locator, notices)
+    written = opened["day"].strip() if opened else ""
     return Converted(
         text="\n".join(kept),
-        written=opened["day"].strip() if opened else "",
+        timestamp=_first_second(timestamps.read(written)),
+        written=written,
         meta={
             "messages": num_messages,
             "notices": len(notices),
@@ -81,6 +85,13 @@ def _day(locator: str, source: SourceConfig, data: bytes) -> Converted:
             **({"channel": channel} if channel else {}),
         },
     )
+
+
+def _first_second(opened: timestamps.Reading) -> datetime | None:
+    """That of the day, which counts as its end: messages are later than the moment at which the log was opened."""
+    if opened.moment is None or opened.precision != "second":
+        return None
+    return opened.moment.replace(hour=0, minute=0, second=0)
 
 
 def _channel(locator: str, notices: list[str]) -> str:
