@@ -91,9 +91,10 @@ def write_tokens(
     lengths = streams.group(_sorted_lengths(storage.read_json(folder.file("streams.json"))))
     num_tokens = sum(length for _, length in lengths.pop(None, []))
     if num_tokens < sequence_length and not pads:
+        given, raised = ("", "") if mixture is None else (" under the mixture", ", raise the weights of the mixture")
         raise RunError(
-            f"the training documents give {num_tokens} tokens, fewer than one sequence of {sequence_length}: "
-            "lower tokens.sequence_length or add documents"
+            f"the training documents give {num_tokens} tokens{given}, fewer than one sequence of {sequence_length}: "
+            f"lower tokens.sequence_length{raised} or add documents"
         )
     written = [FileRecord(**file) for file in storage.read_json(folder.file("files.json"))]
     statistics = storage.read_json(folder.file("statistics.json"))

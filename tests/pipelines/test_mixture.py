@@ -294,6 +294,8 @@ def test_verify_finds_tokens_that_are_given_to_another_source(corpus: Path, tmp_
 
 
 def test_share_of_a_row_without_tokens_is_an_error(corpus: Path) -> None:
+    with pytest.raises(RunError, match=r"give 0 tokens under the mixture, .+, raise the weights of the mixture or add"):
+        built(corpus, {"News": 0, "Web": 0, "Wikipedia": 0})
     with pytest.raises(RunError, match=r"News has no training tokens for its share"):
         built(corpus, {"News": {"share": 0.5, "copies": [{"least": 1, "weight": 0}]}})
     with pytest.raises(RunError, match=r"repeats FinPile/News .+ times: at most 400"):

@@ -60,7 +60,11 @@ def _items(eval_set: EvalSetConfig, root: str) -> Iterator[tuple[str, list[list[
         keys.update(record)
         if not any(texts):
             there = ", ".join(record)
-            raise InputError(f"{where}: a record has none of {', '.join(eval_set.fields)}; its fields are: {there}")
+            wanted = ", ".join(eval_set.fields)
+            raise InputError(
+                f"{where}: a record has no text in {wanted}: remove it, or add a field that has some to `fields`; its "
+                f"fields are: {there}"
+            )
         met = [old or bool(new) for old, new in zip(met, texts, strict=True)]
         yield _name(record, eval_set.id, where) or str(ordinal), texts
     for field, was_met in zip(eval_set.fields, met, strict=True):
