@@ -21,7 +21,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile.errors import InputError
+from finpile.errors import InputError, count_of
 from finpile.report.figures import STEP_THOUSAND, Cell, choose_unit, count, decimal, name, percent, ratio, unit_name
 from finpile.report.table import Column, Line, Row, RowKind, Table
 from finpile.tokens.tokenizers.protocol import CountingTokenizer
@@ -183,7 +183,8 @@ def efficiency(comparison: Comparison) -> Table:
     return Table(
         name="table3_efficiency",
         title="Tokenizers",
-        caption=f"The same tokenizers over all {total.num_docs:,} documents ({total.num_bytes:,} bytes).",
+        caption=f"The same tokenizers over all {count_of(total.num_docs, 'document')} "
+        f"({count_of(total.num_bytes, 'byte')}).",
         columns=tuple(lines[0]),
         rows=tuple(map(Row.of, lines)),
     )

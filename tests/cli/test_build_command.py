@@ -139,7 +139,7 @@ def test_source_without_readable_records_is_named(
     message = found.refusal(found.code or 2)
     assert found.code in (1, 2)
     assert "'News' (FinPile)" in message
-    assert "not one document could be read from 1 files" in message
+    assert "not one document could be read from 1 file (" in message
     assert not (tmp_path / "out" / "manifest.json").exists()
 
 

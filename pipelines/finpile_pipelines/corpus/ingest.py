@@ -18,7 +18,7 @@ from finpile.config import CorpusConfig, SourceConfig, to_dict
 from finpile.documents.document import label_of
 from finpile.documents.ledger import Removal, count_reasons, ledger_table
 from finpile.documents.sums import add_counts
-from finpile.errors import RunError
+from finpile.errors import RunError, count_of
 from finpile.output import stage_record
 from finpile.output.layout import INPUTS_PART, Layout
 from finpile.output.stage_record import FileRecord
@@ -241,8 +241,8 @@ def _check_read(outcomes: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[st
         if row["documents"] == 0 and label_of(row) not in has_rows:
             reasons = ", ".join(f"{reason} {count}" for reason, count in row["removed"].items()) or "no records"
             raise RunError(
-                f"source {row['source']!r} ({row['dataset']}): not one document could be read from {row['files']} "
-                f"files ({reasons}); check its `format`, `fields` and `members`"
+                f"source {row['source']!r} ({row['dataset']}): not one document could be read from "
+                f"{count_of(row['files'], 'file')} ({reasons}); check its `format`, `fields` and `members`"
             )
 
 
