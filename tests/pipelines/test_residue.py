@@ -229,7 +229,7 @@ def test_cuts_of_real_stories_join_no_words(
         members = {Path(name).name: archive.extractfile(name) for name in names}
         files = {name: member.read() for name, member in members.items() if member}
     source = {"name": "News", "dataset": "FinPile", "format": "sgml", "paths": ["*.sgm"], "clean": {}}
-    dedup = {"substring": {"min_length": 50, "snap": snap}}
+    dedup = {"near": None, "substring": {"min_length": 50, "snap": snap}}
     config = load_config(write_corpus(tmp_path, files, sources=[source], dedup=dedup, heldout={}))
     out = tmp_path / "out"
     build(config, str(out), Engine(num_workers=2, threads=True), until="split")
