@@ -122,11 +122,13 @@ def deduplicate(
     check_rule("template_group", template_group)
     near = NearConfig.named(near) if isinstance(near, str) else near
     substring = SubstringConfig(min_length=substring) if isinstance(substring, int) else substring
-    _check_kind("near", near, NearConfig)
-    _check_kind("substring", substring, SubstringConfig)
-    _check_kind("templates", templates, TemplatesConfig)
-    _check_kind("heldout", heldout, HeldoutConfig)
-    _check_kind("contamination", contamination, ContaminationConfig)
+    _check_kinds(
+        near=(near, NearConfig),
+        substring=(substring, SubstringConfig),
+        templates=(templates, TemplatesConfig),
+        heldout=(heldout, HeldoutConfig),
+        contamination=(contamination, ContaminationConfig),
+    )
     dedup = DedupConfig(
         exact=exact,
         exact_fold=exact_fold,
@@ -267,10 +269,11 @@ def _with_shard(documents: pa.Table, shard: int) -> pa.Table:
     return with_column(documents, "shard", pa.array(np.full(documents.num_rows, shard, np.int32)))
 
 
-def _check_kind(name: str, setting: Any, kind: type) -> None:
-    """Raises: ConfigError for a setting of another kind."""
-    if setting is not None and not isinstance(setting, kind):
-        raise ConfigError(f"{name} is {setting!r}: expected a {kind.__name__} or None")
+def _check_kinds(**settings: tuple[Any, type]) -> None:
+    """Raises: ConfigError for a setting that is of another kind than the one beside it."""
+    for name, (setting, kind) in settings.items():
+        if setting is not None and not isinstance(setting, kind):
+            raise ConfigError(f"{name} is {setting!r}: expected a {kind.__name__} or None")
 
 
 # --- input and output tables
