@@ -73,12 +73,6 @@ class Cluster:
             self.servers.wait(server)
         self.servers.wait_until("master", lambda: self.num_workers() == NUM_WORKERS)
 
-    def start_one(self, name: str) -> None:
-        """Starts one server again."""
-        server = next(server for server in _SERVERS[self.engine](self, find_jars(self.engine)) if server.name == name)
-        self.servers.start(server)
-        self.servers.wait(server)
-
     def num_workers(self) -> int:
         """The number of workers that the master knows."""
         path = {"spark": "json/", "flink": "taskmanagers"}[self.engine]

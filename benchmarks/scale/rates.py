@@ -344,7 +344,7 @@ def measure_exact(data: Path, folder: Path, rounds: int) -> dict[str, Any]:
 
 
 def measure_documents(data: Path, folder: Path, rounds: int) -> dict[str, Any]:
-    """Text by document of each format, and tokens of bytes by class for each size of a vocabulary."""
+    """Text by document of each format, and tokens by byte for each size of a vocabulary."""
     del rounds
     per_document = {}
     for kind, sources in [*_FORMATS.items(), *_made(data, folder).items()]:
@@ -381,8 +381,8 @@ def _token_rates(data: Path) -> dict[str, Any]:
 def measure_made(data: Path, folder: Path, rounds: int) -> dict[str, Any]:
     """CPU seconds by stage of the build of `finpile plan --measure`; of each stage, the median of several."""
     del data, folder
-    rounds = [measure_machine() for _ in range(rounds)]
-    return {"made_cpu_seconds": {stage: round(median(found[stage] for found in rounds), 3) for stage in rounds[0]}}
+    builds = [measure_machine() for _ in range(rounds)]
+    return {"made_cpu_seconds": {stage: round(median(built[stage] for built in builds), 3) for stage in builds[0]}}
 
 
 def measure_segments(data: Path, folder: Path, rounds: int) -> dict[str, Any]:
@@ -405,8 +405,8 @@ def measure_segments(data: Path, folder: Path, rounds: int) -> dict[str, Any]:
 
 def _exchanged(folder: Path, partitions: int, most: int, rounds: int) -> dict[str, Any]:
     """The median by CPU time."""
-    rounds = [measure(folder, partitions, most) for _ in range(rounds)]
-    return sorted(rounds, key=lambda found: float(found["cpu_seconds"]))[rounds // 2]
+    found = [measure(folder, partitions, most) for _ in range(rounds)]
+    return sorted(found, key=lambda one: float(one["cpu_seconds"]))[rounds // 2]
 
 
 def measure_start(data: Path, folder: Path, rounds: int) -> dict[str, Any]:
