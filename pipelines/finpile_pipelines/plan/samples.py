@@ -28,7 +28,7 @@ _T = TypeVar("_T")
 _MAX_FILES, _TEXT_BYTES = 64, 16 << 20
 #: Text at which the reading of one of several files ends: several blocks of stored bytes, even of compressed files.
 _FILE_TEXT_BYTES = 8 << 20
-#: Text that is cleaned, and that is left of a source.
+#: Text of the documents of a source that are cleaned, and so are its excerpt.
 _CLEANED_BYTES = 2 << 20
 #: The golden ratio: its multiples spread evenly over a range, however many there are.
 _GOLDEN = 0.6180339887498949
@@ -148,7 +148,7 @@ def _factor(file: InputFile, positions: Sequence[int], texts: Sequence[int]) -> 
 
 
 def _is_cleaned(source: SourceConfig, documents: Sequence[RawDocument], drop_undated: bool) -> bool:
-    """Whether cleaning does not leave nearly all of a source."""
+    """Whether a source has markup or filters, or loses undated documents; cleaning leaves nearly all of other text."""
     html = source.clean.html
     has_markup = html == "always" or (html == "auto" and any(one.media_type != PLAIN for one in documents))
     return has_markup or bool(source.clean.filters) or drop_undated

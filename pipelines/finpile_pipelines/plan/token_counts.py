@@ -1,10 +1,9 @@
 """The tokens of a text of any size, from tokenizers that are trained on the excerpts of the samples.
 
-A tokenizer makes fewer tokens of the text that it is trained on than of other text of the same kind. As the text grows,
-both numbers approach one number of tokens by byte, from below and from above, by as much in proportion to 1 / bytes.
-Of n bytes and of halves that are counted with the tokenizers of each other, they differ by three times what n bytes
-lack, so both of them give the number that they approach. A build counts the text that it trains on: what this text
-lacks is one number of tokens, whatever its size.
+A tokenizer makes fewer tokens of the text that it is trained on than of other text of the same kind. Trained on n
+bytes, it makes c - a/n tokens per byte of them, and c + a/n per byte of other text. Tokenizers of the two halves of n
+bytes, each of which counts the other half, make c + 2a/n: 3a/n more than a tokenizer of all n bytes makes of these. The
+two counts give c and a. A build counts the text that its tokenizer is trained on: m bytes are cm - a tokens.
 
 Source: Amari and Murata 1993, Statistical Theory of Learning Curves under Entropic Loss Criterion.
 """
