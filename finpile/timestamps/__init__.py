@@ -14,7 +14,7 @@ The sources of a date have the priority field or header > html > url > filename 
 All moments are aware, in UTC, and truncated to whole seconds. A moment without a zone is read as UTC.
 """
 
-from finpile.timestamps.clock import EARLIEST, LATEST, is_plausible
+from finpile.timestamps.clock import EARLIEST, LATEST, is_plausible, plausible
 from finpile.timestamps.declared import DateFormat, date_format
 from finpile.timestamps.field_order import DateEvidence
 from finpile.timestamps.numeric import ORDERS, Order, is_order_open, possible_orders
@@ -36,6 +36,7 @@ __all__ = [
     "is_order_open",
     "is_plausible",
     "parse",
+    "plausible",
     "possible_orders",
     "read",
 ]

@@ -57,6 +57,11 @@ def is_plausible(moment: datetime) -> bool:
     return EARLIEST <= moment < LATEST
 
 
+def plausible(moment: datetime | None) -> datetime | None:
+    """The moment, or None for one that is not plausible."""
+    return moment if moment is not None and is_plausible(moment) else None
+
+
 def utc(moment: datetime) -> datetime | None:
     """The moment in UTC, truncated to the second; None if that is outside the range of datetime."""
     if moment.tzinfo is not UTC:

@@ -115,7 +115,7 @@ def converted_record(
         if isinstance(found, Removal):
             return found
         document = _dated(_raw_document(found, locator), source)
-        moment = _plausible(document.timestamp)
+        moment = timestamps.plausible(document.timestamp)
         for place, reason, detail, part in found.left_out:
             row = removal(source, f"{locator}{place}", reason, detail, part)
             left_out.append(replace(row, timestamp=moment))
@@ -134,14 +134,11 @@ def _converted(data: bytes, locator: str, source: SourceConfig, convert: Convert
     except XmlError as error:
         return removal(source, locator, "unreadable_record", str(error), data)
     except Refused as error:
-        return replace(removal(source, locator, error.reason, str(error), data), timestamp=_plausible(error.timestamp))
+        row = removal(source, locator, error.reason, str(error), data)
+        return replace(row, timestamp=timestamps.plausible(error.timestamp))
     if is_blank(found.text):
         return removal(source, locator, "empty_text", f"{len(data)} bytes, nothing visible", data)
     return found
-
-
-def _plausible(moment: datetime | None) -> datetime | None:
-    return moment if moment is not None and timestamps.is_plausible(moment) else None
 
 
 def _raw_document(found: Converted, locator: str) -> RawDocument:

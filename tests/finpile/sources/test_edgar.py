@@ -196,6 +196,7 @@ def test_bytes_that_no_encoding_reads_are_kept_in_the_ledger() -> None:
     (found,) = read(txt(document("caf\u00e9")), source)
     assert isinstance(found, Removal)
     assert found.reason == "undecodable" and found.removed_text == document("café").rstrip().encode()
+    assert found.timestamp == datetime(1999, 3, 2, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -247,6 +248,7 @@ def test_a_document_whose_start_is_damaged_is_a_row_with_its_bytes(before: str, 
     assert texts == [f"text {number}" for number in range(3) if number != place]
     [row] = [entry for entry in found if isinstance(entry, Removal)]
     assert row.reason == "unreadable_record" and f"text {place}".encode() in row.removed_text
+    assert row.timestamp == datetime(1999, 3, 2, tzinfo=UTC)
 
 
 def test_two_documents_that_damage_has_joined_are_not_read_as_one() -> None:
@@ -269,6 +271,7 @@ def test_a_document_above_the_limit_is_a_row_and_the_next_is_read() -> None:
     found = read(txt(document("x" * 300_000), document("two")), source)
     assert reasons(found) == ["too_large", PLAIN]
     assert isinstance(found[0], Removal) and len(found[0].removed_text) == 1 << 16
+    assert found[0].timestamp == datetime(1999, 3, 2, tzinfo=UTC)
 
 
 def test_a_broken_stream_raises_after_its_intact_part() -> None:

@@ -24,9 +24,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, BinaryIO
 
+from finpile import timestamps
 from finpile.config import SourceConfig
 from finpile.documents.blank import is_blank
 from finpile.documents.document import HTML, PLAIN
@@ -34,7 +36,7 @@ from finpile.filings import find_items
 from finpile.filings.item_titles import declared_number
 from finpile.plugins.format import Format
 from finpile.plugins.section import Section
-from finpile.sources.bytes.decoding import decode, decode_likely
+from finpile.sources.bytes.decoding import Undecodable, decode, decode_likely
 from finpile.sources.bytes.streams import BrokenStream
 from finpile.sources.formats.edgar.header import META, Header, read_header
 from finpile.sources.formats.edgar.header import tags as read_tags
@@ -89,9 +91,10 @@ def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim
     position = stream.tell()
     try:
         for piece in pieces(stream, _OPEN, _CLOSE):
-            yield from submission.document(piece) if piece.is_open else submission.between(piece)
+            claims = submission.document(piece) if piece.is_open else submission.between(piece)
+            yield from map(submission.dated, claims)
             position = piece.end
-        yield from submission.end(position)
+        yield from map(submission.dated, submission.end(position))
     except BrokenStream as broken:
         if re.match(_OPEN, broken.partial):
             yield submission.record(position, position + len(broken.partial), broken.partial)
@@ -108,6 +111,12 @@ class _Submission:
         self._header = header
         self._trailer: bytes | None = None
         self._num_documents = 0
+
+    def dated(self, claim: Claim) -> Claim:
+        """The claim; the row of what is lost has the date of the filing."""
+        if not isinstance(claim, Lost):
+            return claim
+        return claim._replace(row=replace(claim.row, timestamp=timestamps.plausible(self._header.published())))
 
     def document(self, piece: Piece) -> Iterator[Claim]:
         """One `<DOCUMENT>`; a second one inside it, whose start tag is damaged, is lost."""
@@ -216,7 +225,10 @@ def _document(header: Header, encodings: Sequence[str], record: bytes) -> Conver
     if kind not in (HTML, PLAIN):
         raise Refused("not_text", f"<TYPE>{document_type}: {kind}", header.published())
     inner = _unwrap(content)
-    text = decode(inner, encodings)[0] if encodings else decode_likely(inner, "cp1252", is_html=False)
+    try:
+        text = decode(inner, encodings)[0] if encodings else decode_likely(inner, "cp1252", is_html=False)
+    except Undecodable as error:
+        raise Refused("undecodable", str(error), header.published()) from error
     if is_blank(text):
         raise Refused("empty_text", f"<TYPE>{document_type}", header.published())
     form_type = header.fields.get("form_type") or document_type
