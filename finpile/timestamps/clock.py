@@ -1,6 +1,6 @@
 """Times of day and zones, and the moment in UTC of a day, a time and a zone.
 
-A moment without a zone is read as UTC, and so is one with the name of a zone outside of the United States: RFC 2822
+A moment without a zone is read as UTC, and so is one with the name of a zone outside the United States: RFC 2822
 defines none of these.
 """
 
@@ -26,14 +26,15 @@ _TIME = re.compile(
     r"(?:\s*(?:UTC|GMT)?([+\-]\d\d:?\d\d|[+\-]\d{1,2})(?!\d)|\s*([A-Za-z]{1,5})(?![A-Za-z]))?(?:\s*\([^()]*\))?",
     re.IGNORECASE,
 )
-#: RFC 2822 §4.3, and the other names in use in the United States (15 U.S.C. §263): read as UTC, a moment would be
-#: hours too early. `ET` may be standard or daylight saving time, and counts as standard time, which is later.
+#: RFC 2822 §4.3, and the other names of zones of the United States west of Greenwich (15 U.S.C. §263): read as UTC, a
+#: moment would be hours too early. `ET` may be standard or daylight saving time, and counts as standard time, which is
+#: later.
 _ZONE_HOURS = {
     "EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7,
-    "AST": -4, "ADT": -3, "AKST": -9, "AKDT": -8, "HST": -10, "HDT": -9,
+    "AST": -4, "ADT": -3, "AKST": -9, "AKDT": -8, "HST": -10, "HDT": -9, "SST": -11,
     "ET": -5, "CT": -6, "MT": -7, "PT": -8,
 }  # fmt: skip
-#: Of an offset, as of ISO 8601 in Python.
+#: Offsets are smaller than a day, as in Python's datetime.
 _DAY_MINUTES = 24 * 60
 #: Years of two digits are those of POSIX: 1969 to 2068.
 _POSIX_PIVOT = 69
