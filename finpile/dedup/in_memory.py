@@ -110,7 +110,7 @@ def deduplicate(
     Raises:
         InputError: A column is missing, has nulls or another type, or ids are not unique; or Arrow lacks the type of a
             column, or cannot select rows of it; or an evaluation set cannot be read.
-        ConfigError: The settings contradict each other, or name something that cannot be read.
+        ConfigError: The settings contradict each other, are of another type, or name something that cannot be read.
 
     >>> table = pa.table({"text": ["Oil rose on Monday.", "Oil  rose on MONDAY", "Gold fell."]})
     >>> result = deduplicate(table)
