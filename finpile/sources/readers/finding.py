@@ -151,6 +151,8 @@ def _expand(entry: str, root: str, owner: str, where: Place) -> Iterator[InputFi
         matches = _glob(fs, path)
     files = {match: info for match, info in matches.items() if _is_file(fs, match, info, named)}
     if matches and not files:
+        for match in matches:
+            _check_kind(fs, match, f"{named} matches {match}, which")
         raise InputError(f"{named} matches only folders: write {posixpath.join(entry, '*')}")
     if not files:
         _check_kind(fs, path, named)

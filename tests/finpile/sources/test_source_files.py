@@ -168,6 +168,8 @@ def test_a_pipe_is_named_as_such(tmp_path: Path) -> None:
         ):
             with pytest.raises(InputError, match=rf"{name}\S* .*is a pipe, a socket or a device: write what it gives"):
                 find()
+    with pytest.raises(InputError, match=r"matches \S+/(pipe|device)\.txt, which is a pipe, a socket or a device"):
+        list_inputs(source("text", paths=("*.txt",)), str(tmp_path))
 
 
 @pytest.mark.parametrize("pattern", ["data/**/*.txt", "data/*/*.txt"])
