@@ -12,6 +12,7 @@ from math import inf, log, sqrt
 import numpy as np
 import pyarrow as pa
 import pytest
+from datasketch import MinHash
 
 from finpile.config import NearConfig
 from finpile.dedup import FAST, PAPER, band_keys, s_curve, signatures
@@ -70,6 +71,27 @@ def test_estimates_err_as_those_of_random_permutations(jaccard: float, config: N
     squares = float(np.sum((agree - num_hashes * jaccard) ** 2) / (num_hashes * jaccard * (1 - jaccard)))
     x = log(2 / FALSE_ALARM)
     assert -2 * sqrt(num_pairs * x) < squares - num_pairs < 2 * sqrt(num_pairs * x) + 2 * x
+
+
+@presets
+def test_estimates_agree_with_those_of_datasketch(config: NearConfig) -> None:
+    jaccard, num_pairs, num_hashes = 0.8, 100, config.bands * config.rows
+    pairs = pairs_of_similarity(config, jaccard, num_pairs)
+    ours = np.count_nonzero(signatures(pairs[0], config) == signatures(pairs[1], config))
+    of_peer = [np.array([values_of_datasketch(text.as_py(), config) for text in texts]) for texts in pairs]
+    theirs = np.count_nonzero(of_peer[0] == of_peer[1])
+    # Hoeffding's bound of each count, of which both have the same expectation.
+    num = num_pairs * num_hashes
+    assert abs(int(ours) - int(theirs)) < 2 * sqrt(num * log(4 / FALSE_ALARM) / 2)
+
+
+def values_of_datasketch(text: str, config: NearConfig) -> np.ndarray:
+    words = text.split()
+    found = MinHash(num_perm=config.bands * config.rows)
+    found.update_batch(
+        [" ".join(words[at : at + config.ngram]).encode() for at in range(len(words) - config.ngram + 1)]
+    )
+    return found.hashvalues
 
 
 @pytest.mark.parametrize("jaccard", [0.1, 0.5, 0.9])
