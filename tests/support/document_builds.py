@@ -19,7 +19,7 @@ _DEFAULTS = {"num_copies": 1, "locator": "x", "meta": "{}", "timestamp_origin": 
 def write_build(
     root: Path, records: Iterable[Mapping[str, Any]], num_shards: int = 1, schema: pa.Schema = PUBLISHED_SCHEMA
 ) -> str:
-    """Writes the documents of each dataset and source, FinPile/News by default, into so many files; returns the URL."""
+    """Writes each source (default: News of FinPile) as `num_shards` files; returns the URL of the build."""
     by_row: defaultdict[Label, list[dict[str, Any]]] = defaultdict(list)
     for record in records:
         row = (record.get("dataset", "FinPile"), record.get("source", "News"))
