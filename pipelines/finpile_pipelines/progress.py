@@ -29,9 +29,10 @@ _BOARD_VARIABLE = "FINPILE_PROGRESS_DIR"
 _NOTE_SUFFIX, _READING_SUFFIX = ".note", ".reading"
 #: The smallest part of a task that is reported.
 _LEAST_PART = 0.01
-#: The counts of this process, and their lock.
+#: The counts of this process, the files of its posts by their suffix, and the lock of both.
 _DONE = [0, 0, 0.0]
-_LOCK = threading.Lock()
+_FILES: dict[str, tuple[str, int]] = {}
+_LOCK = threading.RLock()
 #: The board of the pipeline that this process launched, while it runs.
 _OPEN: list[Board] = []
 
@@ -86,8 +87,22 @@ def _post(suffix: str, content: bytes) -> None:
     folder = os.environ.get(_BOARD_VARIABLE)
     if folder is None:
         return
-    with contextlib.suppress(OSError):  # the run has ended
-        Path(folder, f"{os.getpid()}{suffix}").write_bytes(content)
+    with _LOCK, contextlib.suppress(OSError):  # the run has ended
+        file = _posts_file(os.path.join(folder, f"{os.getpid()}{suffix}"), suffix)
+        os.pwrite(file, content, 0)
+        os.ftruncate(file, len(content))
+
+
+def _posts_file(path: str, suffix: str) -> int:
+    """The file of a kind of posts, which stays open: ext4 waits for the disk when a rewritten file is closed."""
+    known, file = _FILES.get(suffix, ("", -1))
+    if known != path:
+        if known:
+            del _FILES[suffix]
+            os.close(file)
+        file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+        _FILES[suffix] = path, file
+    return file
 
 
 class Board:
