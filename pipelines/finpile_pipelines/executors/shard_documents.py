@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -43,24 +42,29 @@ class ShardDocuments:
 
     def part(self, ref: ShardRef, reads: Sequence[str], *, reports: bool = False, **known: Any) -> Part:
         """All documents of a shard with the columns `reads`, and what else is `known` of the part."""
-        tables = list(self._read(ref, reads, reports))
+        tables = [table for table, _ in self._read(ref, reads, reports)]
+        return self._part(ref, reads, tables, known)
+
+    def pieces(self, ref: ShardRef, reads: Sequence[str], *, reports: bool = False, **known: Any) -> Iterator[Part]:
+        """The same in pieces, each reported as progress when it is done: with thousands of hashes it takes seconds."""
+        tables, size = list[pa.Table](), 0
+        for table, share in self._read(ref, reads, reports):
+            tables.append(table)
+            size += table.nbytes
+            if size >= _PIECE_BYTES:
+                yield self._part(ref, reads, tables, known)
+                report_part(share)
+                tables, size = [], 0
+        if tables:
+            yield self._part(ref, reads, tables, known)
+
+    def _part(self, ref: ShardRef, reads: Sequence[str], tables: Sequence[pa.Table], known: Any) -> Part:
         schema = _schema(reads, self.sees_removed)
         documents = pa.concat_tables([schema.empty_table(), *tables]).combine_chunks()
         return Part(documents=documents, number=ref.index, scope=self.scopes[ref.entry], **known)
 
-    def pieces(self, ref: ShardRef, reads: Sequence[str], *, reports: bool = False, **known: Any) -> Iterator[Part]:
-        """The same in pieces, each reported as progress when it is done: with thousands of hashes it takes seconds."""
-        tables = list(self._read(ref, reads, reports))
-        num_rows, done = sum(table.num_rows for table in tables), 0
-        ends = np.cumsum([table.nbytes for table in tables]) // _PIECE_BYTES
-        for _, some in groupby(zip(ends, tables, strict=True), lambda pair: pair[0]):
-            piece = pa.concat_tables([table for _, table in some]).combine_chunks()
-            yield Part(documents=piece, number=ref.index, scope=self.scopes[ref.entry], **known)
-            done += piece.num_rows
-            report_part(done / max(1, num_rows))
-
-    def _read(self, ref: ShardRef, reads: Sequence[str], reports: bool) -> Iterator[pa.Table]:
-        """Tables of one chunk."""
+    def _read(self, ref: ShardRef, reads: Sequence[str], reports: bool) -> Iterator[tuple[pa.Table, float]]:
+        """Tables of one chunk, each with the share of the shard's documents up to its end."""
         wanted = None if self.rows is None else self.rows.get(ref.index, NO_ROWS)
         gone = removed_rows(self.takedowns if self.sees_removed else self.removals, ref.index)
         removed = removed_rows(self.removals, ref.index) if self.sees_removed else NO_ROWS
@@ -69,20 +73,23 @@ class ShardDocuments:
         names = _schema(reads, self.sees_removed).names
         stored = [name for name in names if name in CLEAN_SCHEMA.names]
         read = stored if "text" in stored or not reports else [*stored, "text"]
-        for first, batch in read_clean_rows(ref, wanted, read):
+        batches = list(read_clean_rows(ref, wanted, read))
+        num_rows, done = sum(batch.num_rows for _, batch in batches), 0
+        for first, joined in _joined(batches):
             if reports:
-                report_progress(batch.num_rows, batch["text"].nbytes)
-            rows = np.arange(first, first + batch.num_rows, dtype=np.int32)
-            table = pa.Table.from_batches([batch]).select(stored)
+                report_progress(joined.num_rows, joined["text"].nbytes)
+            done += joined.num_rows
+            rows = np.arange(first, first + joined.num_rows, dtype=np.int32)
+            table = joined.select(stored)
             for of_stage in spans:
                 table = with_column(table, "text", cut_rows(table["text"].chunk(0), of_stage, first))
-            keep = ~_is_among(gone, first, batch.num_rows)
+            keep = ~_is_among(gone, first, len(rows))
             if wanted is not None:
-                keep &= _is_among(wanted, first, batch.num_rows)
+                keep &= _is_among(wanted, first, len(rows))
             if not keep.all():
                 table, rows = table.filter(pa.array(keep)).combine_chunks(), rows[keep]
             if len(rows):
-                yield self._with_places(ref, table, rows, removed, names)
+                yield self._with_places(ref, table, rows, removed, names), done / num_rows
 
     def _with_places(self, ref: ShardRef, table: pa.Table, rows: _I32, removed: _I32, names: list[str]) -> pa.Table:
         computed: dict[str, Callable[[], Any]] = {
@@ -94,6 +101,20 @@ class ShardDocuments:
         }
         columns = [computed[name]() if name in computed else table[name] for name in names]
         return pa.table(dict(zip(names, columns, strict=True)))
+
+
+def _joined(batches: Iterable[tuple[int, pa.RecordBatch]]) -> Iterator[tuple[int, pa.Table]]:
+    """Batches whose rows follow each other, as tables of one chunk and of about the size of a piece."""
+    held, first, end, size = list[pa.RecordBatch](), 0, 0, 0
+    for start, batch in batches:
+        if held and (start != end or size >= _PIECE_BYTES):
+            yield first, pa.Table.from_batches(held).combine_chunks()
+            held, size = [], 0
+        first = first if held else start
+        held.append(batch)
+        end, size = start + batch.num_rows, size + batch.nbytes
+    if held:
+        yield first, pa.Table.from_batches(held).combine_chunks()
 
 
 def _is_among(rows: _I32, first: int, size: int) -> npt.NDArray[np.bool_]:
