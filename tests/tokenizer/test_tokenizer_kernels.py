@@ -8,6 +8,7 @@ import random
 import pyarrow as pa
 import pytest
 from finpile_tokenizer import MAX_PRETOKEN_BYTES, InputTypeError, PretokenCounts, count_pretokens, pretokenize
+from finpile_tokenizer.arrays.buffers import order_by_bytes
 from finpile_tokenizer.pretokens.pretokenizer import pretoken_starts
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -46,6 +47,13 @@ def test_pretoken_starts_of_a_slice_are_those_of_its_documents(texts: list[bytes
     assert num_pretokens.tolist() == [len(pretokens) for pretokens in expected]
     lengths = [len(pretoken) for pretokens in expected for pretoken in pretokens]
     assert starts.tolist() == [len(b"before 1") + sum(lengths[:i]) for i in range(len(lengths))]
+
+
+@settings(deadline=None)
+@given(st.sets(st.text("a\0\xff", max_size=20).map(str.encode) | st.binary(max_size=12)), st.integers(0, 3))
+def test_order_by_bytes_sorts_the_items_of_a_slice(items: set[bytes], start: int) -> None:
+    array = as_array(list(items)).slice(start)
+    assert array.take(pa.array(order_by_bytes(array))).to_pylist() == sorted(array.to_pylist())
 
 
 @settings(deadline=None)

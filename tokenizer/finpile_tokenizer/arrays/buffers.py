@@ -84,9 +84,21 @@ def list_array(parts: Sequence[tuple[Int32s, Int64s]]) -> pa.LargeListArray:
 
 
 def order_by_bytes(array: pa.LargeBinaryArray) -> Int64s:
-    """The order that sorts the array's distinct items by their bytes."""
-    indices: Int64s = pc.array_sort_indices(array).to_numpy().astype(np.int64)
-    return indices
+    """The order that sorts the array's distinct items by their bytes.
+
+    Numbers are sorted faster than strings: only items that begin with the same eight bytes are compared as strings.
+    """
+    offsets, data = byte_buffers(array)
+    data, starts = np.append(data[offsets[0] : offsets[-1]], np.zeros(8, np.uint8)), offsets[:-1] - offsets[0]
+    words = np.ndarray(len(data) - 7, ">u8", data, strides=(1,))
+    unused = (64 - 8 * np.minimum(np.diff(offsets), 8)).astype(np.uint64)
+    keys = words[starts].astype(np.uint64) >> unused << unused
+    order: Int64s = np.argsort(keys)
+    first_of_same = np.diff(keys[order], prepend=~keys[order[:1]]) != 0
+    is_alone = first_of_same & np.append(first_of_same[1:], True)[: len(order)]
+    same = order[~is_alone]
+    order[~is_alone] = same[pc.array_sort_indices(array.take(pa.array(same)))]
+    return order
 
 
 def lengths_of(array: pa.LargeBinaryArray) -> Int64s:

@@ -100,8 +100,8 @@ def digamma(values: Float64s) -> Float64s:
     values = values.copy()
     for _ in range(_RECURRENCES):
         small = values < _RECURRENCES
-        shift[small] += 1 / values[small]
-        values[small] += 1
+        shift += small / values
+        values += small
     square = 1 / (values * values)
     series = square * (1 / 12 - square * (1 / 120 - square * (1 / 252 - square * (1 / 240 - square / 132))))
     result: Float64s = np.log(values) - 0.5 / values - series - shift

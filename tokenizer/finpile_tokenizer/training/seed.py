@@ -37,7 +37,7 @@ MOST_SEEDS = (1 << 23) - 256
 LONGEST_PIECE_BYTES = 254
 
 #: Buckets are handed to threads in ranges of about this many positions.
-_RANGE_POSITIONS = 1 << 19
+_RANGE_POSITIONS = 1 << 17
 #: Room for the candidates of a range to begin with.
 _FIRST_CANDIDATES = 1 << 12
 #: Candidates for each one wanted that are held before the worst are dropped.
@@ -174,34 +174,37 @@ class _Best:
         self.least = 0
         """A candidate of a lower score is not among the best."""
         self._num_wanted = num_wanted
-        self._found = [np.empty((0, NUM_COLUMNS), np.int64)]
+        self._found = list[Int64s]()
         self._lock = threading.Lock()
 
     def add(self, candidates: Int64s) -> None:
         with self._lock:
             self._found.append(candidates[candidates[:, SCORE] >= self.least])
-            if sum(map(len, self._found)) > _MORE_THAN_WANTED * self._num_wanted:
-                self._drop()
+            if sum(map(len, self._found)) <= _MORE_THAN_WANTED * self._num_wanted:
+                return
+            found, self._found = self._found, []
+        found = self._best_of(found)  # other threads go on adding meanwhile
+        with self._lock:
+            self._found += found
 
     def in_order(self) -> Int64s:
         """At most the number wanted, in the order of their bytes; of equal scores, the first ones are chosen."""
-        self._drop()
-        [found] = self._found
+        found = np.concatenate([np.empty((0, NUM_COLUMNS), np.int64), *self._best_of(self._found)])
         found = found[np.argsort(found[:, LEFT] << 8 | found[:, LENGTH])]
         above = found[:, SCORE] > self.least
         chosen = above | (np.cumsum(~above) <= self._num_wanted - above.sum())
         best: Int64s = found[chosen]
         return best
 
-    def _drop(self) -> None:
-        """Drops what is worse than the last of the number wanted."""
-        found = np.concatenate(self._found)
+    def _best_of(self, found: list[Int64s]) -> list[Int64s]:
+        """Those that are not worse than the last of the number wanted."""
+        scores = np.concatenate([np.empty(0, np.int64), *(part[:, SCORE] for part in found)])
         if self._num_wanted == 0:
-            found = found[:0]
-        if len(found) > self._num_wanted:
-            self.least = int(np.partition(found[:, SCORE], -self._num_wanted)[-self._num_wanted])
-            found = found[found[:, SCORE] >= self.least]
-        self._found = [found]
+            return []
+        if len(scores) > self._num_wanted:
+            self.least = max(self.least, int(np.partition(scores, -self._num_wanted)[-self._num_wanted]))
+            found = [part[part[:, SCORE] >= self.least] for part in found]
+        return found
 
 
 def _bytes_that_occur(text: _Text) -> tuple[Int64s, Int64s, Int64s]:
