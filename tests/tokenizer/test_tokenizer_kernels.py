@@ -9,9 +9,11 @@ import pyarrow as pa
 import pytest
 from finpile_tokenizer import MAX_PRETOKEN_BYTES, InputTypeError, PretokenCounts, count_pretokens, pretokenize
 from finpile_tokenizer.arrays.buffers import order_by_bytes
+from finpile_tokenizer.arrays.jit import inner
 from finpile_tokenizer.pretokens.pretokenizer import pretoken_starts
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba import njit
 
 from tests.support.references import unigram as reference
 
@@ -99,3 +101,21 @@ def test_counts_do_not_depend_on_the_arrow_type(kind: pa.DataType) -> None:
 def test_invalid_arrays_of_texts_are_refused(texts: pa.Array) -> None:
     with pytest.raises(InputTypeError):
         count_pretokens(texts)
+
+
+def test_inner_functions_are_compiled_into_the_kernels_that_call_them() -> None:
+    @inner
+    def twice(number: int) -> int:
+        return 2 * number
+
+    @njit
+    def four_times(number: int) -> int:
+        return twice(twice(number))
+
+    assert four_times(3) == 12
+    has_machine_code = [
+        compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name) != 0
+        for dispatcher in (twice, four_times)
+        for compiled in dispatcher.overloads.values()
+    ]
+    assert has_machine_code == [False, True]
