@@ -20,10 +20,10 @@ MONTH_NAMES = (
 )  # fmt: skip
 WEEKDAY_NAMES = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
-#: 9:30, 15:01:01.79, 9 am, 12:45 p.m.; then a zone: Z, +05:30, -0500, EST, GMT+0100 (CET).
+#: 9:30, 15:01:01.79, 9 am, 12:45 p.m.; then a zone: Z, +05:30, -0500, EST, (EST), GMT+0100 (CET).
 _TIME = re.compile(
     r"(?<![\d:.])(\d{1,2})(?::(\d\d)(?::(\d\d)(?:[.,]\d*)?)?(?:\s*([ap])\.?m\b\.?)?|\s*([ap])\.?m\b\.?)(?![\d:])"
-    r"(?:\s*(?:UTC|GMT)?([+\-]\d\d:?\d\d|[+\-]\d{1,2})(?!\d)|\s*([A-Za-z]{1,5})(?![A-Za-z]))?(?:\s*\([^()]*\))?",
+    r"(?:\s*(?:UTC|GMT)?([+\-]\d\d:?\d\d|[+\-]\d{1,2})(?!\d)|\s*([A-Za-z]{1,5})(?![A-Za-z]))?(?:\s*\(([^()]*)\))?",
     re.IGNORECASE,
 )
 #: RFC 2822 §4.3, and the other names of zones of the United States west of Greenwich (15 U.S.C. §263): read as UTC, a
@@ -31,7 +31,7 @@ _TIME = re.compile(
 #: later.
 _ZONE_HOURS = {
     "EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7,
-    "AST": -4, "ADT": -3, "AKST": -9, "AKDT": -8, "HST": -10, "HDT": -9, "SST": -11,
+    "AST": -4, "ADT": -3, "AKST": -9, "AKDT": -8, "HST": -10, "HDT": -9, "HAST": -10, "HADT": -9, "SST": -11,
     "ET": -5, "CT": -6, "MT": -7, "PT": -8,
 }  # fmt: skip
 #: Offsets are smaller than a day, as in Python's datetime.
@@ -87,12 +87,12 @@ def take_time(text: str) -> tuple[str, Clock] | None:
     match = _TIME.search(text)
     if match is None:
         return text, MIDNIGHT
-    hour, minute, second, half, bare_half, offset, name = match.groups()
+    hour, minute, second, half, bare_half, offset, name, comment = match.groups()
     end = match.end()
     if name and (month_number(name) or weekday_number(name)):  # `10:36 March 3`: no zone
-        end, name = match.start(7), None
+        end, name, comment = match.start(7), None, None
     hours = _hours(int(hour), half or bare_half)
-    minutes_east = _minutes_east(offset, name)
+    minutes_east = _minutes_east(offset, name or comment)
     if hours is None or minutes_east is None or int(minute or 0) > 59 or int(second or 0) > 60:
         return None
     clock = Clock(hours, int(minute or 0), int(second or 0), minutes_east)

@@ -49,6 +49,9 @@ def utc(*parts: int) -> datetime:
         ("Thu Sep 25 10:36:28 2003", utc(2003, 9, 25, 10, 36, 28)),
         ("2021-01-05 11:30 PM HST", utc(2021, 1, 6, 9, 30)),
         ("2021-01-05 11:30 PM SST", utc(2021, 1, 6, 10, 30)),  # of American Samoa
+        ("2021-01-05 11:30 PM HAST", utc(2021, 1, 6, 9, 30)),
+        ("Jan 5, 2021 11:30 PM (ET)", utc(2021, 1, 6, 4, 30)),
+        ("2021-01-05 23:30:00 (PST)", utc(2021, 1, 6, 7, 30)),
         ("July 6, 2021 4:30 p.m. ET", utc(2021, 7, 6, 21, 30)),  # as EST, which is later than EDT
         ("Sat Mar  1 2014 10:00:00 GMT+0100 (CET)", utc(2014, 3, 1, 9)),
         ("March 3rd, 2014 at 9:30 a.m. EST", utc(2014, 3, 3, 14, 30)),

@@ -91,7 +91,7 @@ def _message(data: bytes, source: SourceConfig, delivered: str = "") -> Converte
     written_headers = {name.lower(): value for name, value in reversed(list(message.raw_items()))}
     headers = {name: _decoded(str(written_headers[name])) for name in _WANTED if name in written_headers}
     written = headers.get("date") or delivered
-    moment = _moment(_COMMENT.sub("", written)) if written else None
+    moment = (_moment(written) or _moment(_COMMENT.sub("", written))) if written else None
     subject = headers.get("subject", "")
     meta: dict[str, object] = {name: headers[name] for name in ("from", "to", "cc") if headers.get(name)}
     if "message-id" in headers:

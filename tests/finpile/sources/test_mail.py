@@ -58,6 +58,8 @@ def test_message_of_any_charset(charset: str, encoding: str) -> None:
         ("03 Nov 04 09:55:06 +0000", 2004, 11, 3),
         ("Tue, 2 Nov 04 09:55:06 GMT", 2004, 11, 2),
         ("Fri, 02 Nov 04 09:55:06 GMT (no Friday)", 2004, 11, 2),
+        ("Fri, 21 Nov 1997 04:55:06 (EST)", 1997, 11, 21),
+        ("Fri, 21 Nov 1997 09:55:06 +0000 (Öst)", 1997, 11, 21),
         ("Thurs 4 Nov 49 09:55:06 GMT", 2049, 11, 4),
         ("04 Nov 50 09:55:06 GMT", 1950, 11, 4),
         ("Sat, 1 Dec 101 09:55:06 GMT", 2001, 12, 1),
