@@ -1,9 +1,9 @@
 """Journal articles in JATS (PubMed Central, PLOS): title, abstract and body; one file a document.
 
-The date is the earliest publication date. References, figures' files and back matter are left out; a row of a table is
-a line.
+The date is the earliest publication date of the article itself. References, files of figures and back matter are left
+out; a row of a table is a line.
 
-Source: https://jats.nlm.nih.gov/publishing/1.3/.
+Source: https://jats.nlm.nih.gov/publishing/1.3/, and https://www.ncbi.nlm.nih.gov/pmc/pmcdoc/tagging-guidelines/.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ _BLOCKS = (
     "tr trans-abstract verse-line"
 )
 _SKIPPED = "ref-list graphic inline-graphic media tex-math supplementary-material object-id"
+#: Kinds of `<pub-date>` before the article: of its manuscript, which NIHMS had, and of its preprint.
+_BEFORE = frozenset(("nihms-submitted", "preprint", "epreprint", "ppreprint"))
 _RULES = Rules(blocks=_BLOCKS.split(), skipped=_SKIPPED.split(), cells=("td", "th"))
 
 
@@ -46,7 +48,8 @@ def _article(data: bytes) -> Converted:
     front = ET.Element("article-meta") if meta is None else meta
     title = text_of(front, "title-group/article-title")
     doi = text_of(front, "article-id[@pub-id-type='doi']")
-    written = [day for day in map(_written, front.findall("pub-date")) if day]
+    dates = [date for date in front.findall("pub-date") if _BEFORE.isdisjoint(date.attrib.values())]
+    written = [day for day in map(_written, dates) if day]
     reading = min((one for one in map(timestamps.read, written) if one.moment), key=_moment, default=None)
     facts = {
         "type": article.get("article-type"),

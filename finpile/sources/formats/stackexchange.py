@@ -2,7 +2,8 @@
 
 Answers follow their questions anywhere in the file: posts are collected in a temporary database, which is on disk
 where it exceeds 64 MiB, and documents follow at the end of the file, by number of question. The date is that of the
-newest post or edit of a document, so that no text is dated before it was written. Bodies are HTML.
+newest post or edit of a document, so that no text is dated before it was written; a document with a post whose date
+is missing or unreadable has none. Bodies are HTML.
 
 Source: https://meta.stackexchange.com/questions/2677 (schema of the dump).
 """
@@ -146,6 +147,7 @@ def _thread(posts: list[_Post], locator: str, _: bytes) -> Converted:
     dates = [post[name] for post in (question, *answers) for name in ("CreationDate", "LastEditDate") if name in post]
     moments = {date: timestamps.parse(date) for date in dates}
     unreadable = [date for date, moment in moments.items() if moment is None]
+    is_dated = not unreadable and all("CreationDate" in post for post in (question, *answers))
     tags = _TAG.findall(question.get("Tags", ""))
     site = _SITE.search(locator)
     meta = {
@@ -159,7 +161,7 @@ def _thread(posts: list[_Post], locator: str, _: bytes) -> Converted:
     return Converted(
         text="\n".join(parts),
         media_type=HTML,
-        timestamp=max(filter(None, moments.values()), default=None),
+        timestamp=max(filter(None, moments.values())) if is_dated else None,
         title=title,
         url=f"https://{site[1]}.com/q/{posts[0].number}" if site else None,
         license=question.get("ContentLicense"),

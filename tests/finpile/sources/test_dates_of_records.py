@@ -51,3 +51,17 @@ def test_a_month_is_its_last_second(form: str, data: str) -> None:
     found = read(form, data)
     assert found.timestamp == datetime(2022, 3, 31, 23, 59, 59, tzinfo=UTC)
     assert found.meta["timestamp_precision"] == "month"
+
+
+@pytest.mark.parametrize("kind", ['pub-type="nihms-submitted"', 'date-type="preprint"'])
+def test_an_article_is_not_dated_by_its_manuscript(kind: str) -> None:
+    before = f"<pub-date {kind}><day>22</day><month>10</month><year>2012</year></pub-date>"
+    of_article = "<day>3</day><month>2</month><year>2013</year>"
+    data = ARTICLE.format(of_article).replace("<pub-date>", f'{before}<pub-date pub-type="epub">')
+    assert read("jats", data).timestamp == datetime(2013, 2, 3, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("date", ["soon", None])
+def test_a_question_with_an_undated_answer_has_no_date(date: str | None) -> None:
+    data = POSTS.format(date) if date else POSTS.replace('CreationDate="{}" ', "")
+    assert read("stackexchange", data).timestamp is None
