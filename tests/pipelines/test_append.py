@@ -172,10 +172,10 @@ def test_what_cannot_be_appended_is_refused(appended: tuple[Path, Path], write_c
         append(load_config(config), str(out), Engine())
     write_corpus()
     (config.parent / "News-0.jsonl").write_text('{"text": "Other."}\n')
-    with pytest.raises(InputError, match="1 files have changed since they were read: News-0"):
+    with pytest.raises(InputError, match="that the corpus has read, 1 changed: News-0"):
         append(load_config(config), str(out), Engine())
     (config.parent / "News-0.jsonl").unlink()
-    with pytest.raises(InputError, match="1 files are missing"):
+    with pytest.raises(InputError, match=r"`paths` does not find 1: News-0.*and let `paths` name all files"):
         append(load_config(config), str(out), Engine())
     with pytest.raises(InputError, match="has no snapshot 7; it has 0, 1"):
         load_snapshot(Layout(str(out)), 7)

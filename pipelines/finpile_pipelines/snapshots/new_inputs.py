@@ -52,12 +52,15 @@ def find_new(config: CorpusConfig, base: Base) -> list[list[InputFile]]:
         missing += [locator for locator in before if locator not in now]
         changed += [locator for locator, identity in before.items() if now.get(locator, identity) != identity]
         new.append([file for file in files if file.locator not in before])
-    for what, names in (("have changed", changed), ("are missing", missing)):
+    for what, remedy, names in (
+        (f"{len(changed):,} changed", "restore them", changed),
+        (f"`paths` does not find {len(missing):,}", "restore them, and let `paths` name all files", missing),
+    ):
         if names:
             shown = ", ".join(sorted(names)[:_NUM_SHOWN]) + (", ..." if len(names) > _NUM_SHOWN else "")
             raise InputError(
-                f"{len(names)} files {what} since they were read: {shown}. `append` adds new files alone: restore "
-                "them, or build the corpus again with `finpile build --fresh`"
+                f"of the files that the corpus has read, {what}: {shown}. `append` adds new files alone: {remedy}, or "
+                "build the corpus again with `finpile build --fresh`"
             )
     return new
 
