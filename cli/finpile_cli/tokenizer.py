@@ -83,11 +83,18 @@ def load_tokenizer(path: str) -> UnigramTokenizer:
         raise InputError(f"{path}: {error}") from error
 
 
+def _id(word: bytes) -> int:
+    """Raises: ValueError for anything but digits, such as `1_0`, which `int` reads."""
+    if not word.removeprefix(b"-").isdigit():
+        raise ValueError
+    return int(word)
+
+
 def _decoded(tokenizer: UnigramTokenizer, line: bytes, number: int) -> bytes:
     from finpile_tokenizer import TokenizerError
 
     try:
-        return tokenizer.decode([int(word) for word in line.split()])
+        return tokenizer.decode([_id(word) for word in line.split()])
     except TokenizerError as error:
         raise InputError(f"line {number} of standard input: {error}") from error
     except (ValueError, OverflowError):

@@ -123,7 +123,7 @@ class _Fields:
             return _label_in(record, self.label)
         value = find_value(record, self.source)
         if not isinstance(value, str):
-            raise InputError(f"{where}: has no string under the key `{self.source}`, which names its domain")
+            raise InputError(f"{where}: has no string under the key `{self.source}` (--domain-field names it)")
         return f"by {self.source}", value
 
     def text_of(self, record: dict[str, Any]) -> Any:

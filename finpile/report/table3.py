@@ -138,8 +138,8 @@ def compare(
         found[dataset, source] = known + measured if known else measured
         if advance is not None:
             advance(measured.num_bytes)
-    if not found:
-        raise InputError("there is no text to compare tokenizers on: give --on at least one document")
+    if not any(source.num_bytes for source in found.values()):
+        raise InputError("there is no text to compare tokenizers on: give --on at least one document with text")
     return Comparison(
         tokenizers=tuple(
             TokenizerFacts(name=one.name, vocab_size=one.vocab_size, lossless=one.lossless) for one in tokenizers

@@ -76,12 +76,13 @@ def test_tokenizer_may_be_its_file_or_that_of_a_build(run: Run, sample_build: Pa
     [
         (b"5 6\n1 two 3\n", "line 2 of standard input is not a line of ids: '1 two 3'"),
         (b"1.5\n", "line 1 of standard input is not a line of ids: '1.5'"),
+        (b"1_0\n", "line 1 of standard input is not a line of ids: '1_0'"),
         (b"4096\n", "line 1 of standard input"),
         (b"-1\n", "line 1 of standard input"),
         (b"99999999999999999999999\n", "line 1 of standard input"),
         (b"\xff\xfe\n", "line 1 of standard input"),
     ],
-    ids=["word", "fraction", "too large", "negative", "far too large", "no text"],
+    ids=["word", "fraction", "underscore", "too large", "negative", "far too large", "no text"],
 )
 def test_line_that_holds_no_ids_is_named(run: Run, tokenizer: Path, line: bytes, says: str) -> None:
     assert says in run("tokenizer", "decode", tokenizer, stdin=line).refusal()

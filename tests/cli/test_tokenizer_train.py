@@ -306,8 +306,11 @@ def test_halves_of_surrogate_pairs_in_names_are_spelled_out(run: Run, tmp_path: 
 
 def test_a_text_that_is_no_string_is_not_taken_for_a_misspelt_field(run: Run, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"text": null}')
-    said = run("tokenizer", "train", tmp_path / "a.jsonl", "-o", tmp_path / "out", *SMALL).refusal()
-    assert said.endswith("a.jsonl:1: has no string under the key `text` (--text-field names it)")
+    train = ("tokenizer", "train", tmp_path / "a.jsonl", "-o", tmp_path / "out", *SMALL)
+    assert run(*train).refusal().endswith("a.jsonl:1: has no string under the key `text` (--text-field names it)")
+    (tmp_path / "a.jsonl").write_text('{"text": "Oil."}')
+    said = run(*train, "--domain-field", "kind").refusal()
+    assert said.endswith("a.jsonl:1: has no string under the key `kind` (--domain-field names it)")
 
 
 def test_other_folders_are_refused_and_left_alone(run: Run, docs: Path, sample_build: Path, tmp_path: Path) -> None:

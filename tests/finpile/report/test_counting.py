@@ -316,7 +316,7 @@ def test_efficiency_counts_bits_of_equal_tokens() -> None:
 
 def test_comparison_needs_texts_and_names_of_its_own() -> None:
     with pytest.raises(InputError, match="no text"):
-        compare([Characters("a", 1)], [])
+        compare([Characters("a", 1)], [("D", "S", pa.array([""], pa.large_string()))])
     with pytest.raises(InputError, match="NAME=PATH"):
         compare([Characters("a", 1), Characters("a", 2)], three_sources())
     with pytest.raises(InputError, match="at least one"):
