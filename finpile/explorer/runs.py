@@ -43,10 +43,16 @@ def _records(folder: str, name: str, keys: Sequence[str]) -> Sequence[dict[str, 
     url = storage.join(folder, name)
     try:
         *lines, _ = storage.read_bytes(url).split(b"\n")  # of a run at work, the last may be cut
-        return [{key: row[key] for key in keys} for row in map(json.loads, lines)]
     except (FileNotFoundError, NotADirectoryError):
         return []
+    return [_record(line, f"{url}:{number}", keys) for number, line in enumerate(lines, start=1)]
+
+
+def _record(line: bytes, where: str, keys: Sequence[str]) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+        return {key: row[key] for key in keys}
     except ValueError:
-        raise InputError(f"{url} is damaged: a line of it is not JSON") from None
+        raise InputError(f"{where} is damaged: the line is not JSON") from None
     except (KeyError, TypeError):
-        raise InputError(f"{url} is no log of `finpile model train`: a line of it lacks {', '.join(keys)}") from None
+        raise InputError(f"{where} is not of a log of `finpile model train`: it lacks {', '.join(keys)}") from None

@@ -32,11 +32,11 @@ def test_a_log_is_read_up_to_any_byte(log: Path) -> None:
 @pytest.mark.parametrize("line", ["[1]", "7", '{"step": 1, "tokens": 8}'])
 def test_a_log_of_something_else_is_an_error(log: Path, line: str) -> None:
     log.write_text(f"{line}\n")
-    with pytest.raises(InputError, match=r"losses\.jsonl is no log of `finpile model train`"):
+    with pytest.raises(InputError, match=r"losses\.jsonl:1 is not of a log of `finpile model train`"):
         read_runs([str(log.parent)])
 
 
 def test_a_damaged_line_is_an_error(log: Path) -> None:
-    log.write_bytes(log.read_bytes().replace(b"{", b"[", 1))
-    with pytest.raises(InputError, match=r"losses\.jsonl is damaged"):
+    log.write_bytes(log.read_bytes().replace(b'{"step": 2', b'["step": 2'))
+    with pytest.raises(InputError, match=r"losses\.jsonl:2 is damaged"):
         read_runs([str(log.parent)])

@@ -9,7 +9,7 @@ training. Padding at the end of a source is not scored.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 import torch
@@ -77,8 +77,10 @@ class HeldoutSet:
         for path in folders:
             store = TokenStore.open(storage.join(folder, path))
             if store.meta != training:
+                theirs, ours = (asdict(meta) for meta in (store.meta, training))
+                other = (f"{key} {theirs[key]} instead of {ours[key]}" for key in ours if theirs[key] != ours[key])
                 raise InputError(
-                    f"{folder}/{path}: shards of {store.meta}, those of training are {training}; take both of one build"
+                    f"{folder}/{path}: shards with {', '.join(other)}, those of training: take both of one build"
                 )
             stores["/".join(row_of(f"{path}/"))] = store
         counts = {name: len(store) * (store.sequence_length // sequence_length) for name, store in stores.items()}
