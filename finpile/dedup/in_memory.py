@@ -101,7 +101,8 @@ def deduplicate(
         contamination: Evaluation sets; documents that contain their items, in Unicode NFC, are removed.
         added: Settings of algorithms of other packages, by name.
         exact_fold: Differences that equal texts may have.
-        order: `time` keeps the earliest copy, and no decision depends on a later document; see `finpile.dedup.order`.
+        order: `time` keeps the earliest copy by `timestamp`, and no decision depends on a later document; see
+            `finpile.dedup.order`.
         scope: `dataset` compares documents with the same value in `dataset`, `corpus` all of them. A table without that
             column is one dataset.
         text: The name of the text column.
@@ -318,6 +319,8 @@ def _renamed(table: pa.Table, text: str) -> pa.Table:
 def _ordered(table: pa.Table, scope: Scope, order: Order, plans: Mapping[str, Plan]) -> pa.Table:
     """Returns `COMPARED_SCHEMA` with the position of each document in the order of preference as `priority`, and the
     further columns that the plans read."""
+    if order == "time" and "timestamp" not in table.schema.names:
+        raise InputError("the documents have no column `timestamp`: the order of time reads it")
     documents = compared(table, scope)
     content = ("digest", "id") if "id" in table.schema.names else ("row",)
     rows = sort_indices(documents, order, content=content)

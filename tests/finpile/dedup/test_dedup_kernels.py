@@ -40,7 +40,8 @@ for cut in range(1, 4):  # characters broken off at the end: never valid, never 
     for text in ("é", "漢", "\\u2019", "\\u3002"):
         verify.word_hashes(text.encode()[:cut])
 find_near_duplicates(pa.array(texts, pa.large_string()), NearConfig(ngram=2, bands=30, rows=1, edit_similarity=0.5))
-many = pa.table({"text": pa.array(texts, pa.large_string())})
+undated = pa.nulls(len(texts), pa.timestamp("s", "UTC"))
+many = pa.table({"text": pa.array(texts, pa.large_string()), "timestamp": undated})
 deduplicate(many, near=NearConfig(ngram=1, bands=4, rows=1, edit_similarity=0.5), order="time")
 band_keys(pa.array([], pa.large_string()), FAST)
 band_keys(pa.array(["", ""]).slice(1), FAST)

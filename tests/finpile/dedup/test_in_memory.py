@@ -240,6 +240,12 @@ def test_unusable_documents_are_refused(table: Any, message: str) -> None:
         deduplicate(table)
 
 
+def test_the_order_of_time_needs_dates() -> None:
+    dates = pa.array([datetime(2020, 1, day, tzinfo=UTC) for day in (2, 1)])
+    with pytest.raises(InputError, match="no column `timestamp`: the order of time reads it"):
+        deduplicate(pa.table({"text": ["same"] * 2, "published": dates}), order="time")
+
+
 def test_contradicting_settings_are_refused() -> None:
     with pytest.raises(ConfigError, match="exact: true"):
         deduplicate(pa.table({"text": ["x"]}), exact=False)
