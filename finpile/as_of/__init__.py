@@ -6,7 +6,7 @@ Only `num_copies` counts later documents; the ledger has these.
 
 A document is of the last moment that its timestamp can mean (`finpile.dedup.order`); a day means its end. Undated
 documents are of no day. Rows of the ledger follow the timestamp of their document; those about inputs that became no
-document are undated, but for parts of a dated record or filing.
+document are undated, but for records and parts of records with a date, and files with one in their name.
 
 Decision: docs/decisions/0059-as-of-is-a-filter.md.
 """

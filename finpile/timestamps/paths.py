@@ -18,8 +18,8 @@ _DIRECTIVES = {
 }  # fmt: skip
 #: At the end of a pattern: more digits can follow the date, such as the number of a speech on that day.
 _MORE_DIGITS = "*"
-#: The end of a locator, behind the path: the record, and the part of it.
-_RECORD = re.compile(r"#[\d.+]+(?:/[a-z]+-[\w.]+)?$")
+#: The end of a locator, behind the path: the record, and the part of it or what bytes there are.
+_RECORD = re.compile(r"#[\d.+]+(?:/[a-z_]+(?:-[\w.]+)?)?$")
 #: Between an archive and a file in it.
 _MEMBER = re.compile(r"(?:\.tar|\.zip)(?:\.\w{2,4})?!|\.t(?:gz|bz2|xz|zst|lz4)!", re.IGNORECASE)
 

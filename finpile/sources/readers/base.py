@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO, Protocol
 
+from finpile import timestamps
 from finpile.config import SourceConfig
 from finpile.documents.document import document_id
 from finpile.documents.ledger import Removal
@@ -65,7 +66,7 @@ def structure_of(format_name: str) -> Mapping[str, str]:
 
 
 def removal(source: SourceConfig, locator: str, reason: str, detail: str = "", removed_text: bytes = b"") -> Removal:
-    """The ledger row of an input that became no document.
+    """The ledger row of an input that became no document; its date is that of its file's name, by `date_pattern`.
 
     Raises: ValueError for a reason that is none of the format's.
     """
@@ -82,4 +83,5 @@ def removal(source: SourceConfig, locator: str, reason: str, detail: str = "", r
         reason=reason,
         detail=spell_surrogates(detail[:_DETAIL_CHARACTERS]),
         removed_text=removed_text,
+        timestamp=timestamps.from_name(locator, source.date_pattern).moment if source.date_pattern else None,
     )

@@ -135,7 +135,7 @@ def _converted(data: bytes, locator: str, source: SourceConfig, convert: Convert
         return removal(source, locator, "unreadable_record", str(error), data)
     except Refused as error:
         row = removal(source, locator, error.reason, str(error), data)
-        return replace(row, timestamp=timestamps.plausible(error.timestamp))
+        return replace(row, timestamp=timestamps.plausible(error.timestamp) or row.timestamp)
     if is_blank(found.text):
         return removal(source, locator, "empty_text", f"{len(data)} bytes, nothing visible", data)
     return found

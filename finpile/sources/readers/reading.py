@@ -28,7 +28,7 @@ from finpile.sources.readers.base import removal, structure_of
 from finpile.sources.readers.finding import InputFile, locate
 from finpile.sources.readers.license_files import License, LicenseFiles, find_license_files
 from finpile.sources.readers.multistream import Span, head_of
-from finpile.sources.readers.records import META
+from finpile.sources.readers.records import META, moment_of
 from finpile.storage.file_systems import StoreFile, open_in
 
 _NUM_NAMES_SHOWN = 5
@@ -427,7 +427,8 @@ def _in_row(document: RawDocument, source: SourceConfig, rows: RowsConfig, raw: 
     if row is not None:
         return replace(document, row=row)
     detail = f"`{rows.field}` is missing or null" if value is None else f"`{rows.field}` is {value!r}"
-    return removal(source, document.locator, "unknown_source", detail, raw or document.text.encode())
+    unknown = removal(source, document.locator, "unknown_source", detail, raw or document.text.encode())
+    return replace(unknown, timestamp=moment_of(document, source) or unknown.timestamp)
 
 
 def _size(stream: Any) -> int:

@@ -6,7 +6,8 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import date, time
+from dataclasses import replace
+from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any
 
@@ -63,8 +64,15 @@ def to_document(
     """The document of a record, or the ledger row with the reason why it has none.
 
     The record is consumed: values that no field takes become `meta`, and so do the keys of an object called `meta`. The
-    row holds `raw`, the record's bytes.
+    row holds `raw`, the record's bytes, and has the record's date.
     """
+
+    def refused(reason: str, detail: str, data: bytes) -> Removal:
+        dated = RawDocument(locator=locator, text="")
+        _date(dated, values.get("timestamp"))
+        row = removal(source, locator, reason, detail, data)
+        return replace(row, timestamp=moment_of(dated, source) or row.timestamp)
+
     template = parse_template(keys["text"]) if is_template(keys["text"]) else None
     found: dict[str, Path] = {}
     values: dict[str, Any] = {}
@@ -84,7 +92,7 @@ def to_document(
         try:
             text = template.render(record, seen)
         except (TypeError, RecursionError) as error:
-            return removal(source, locator, "wrong_type", str(error), raw)
+            return refused("wrong_type", str(error), raw)
         parts = [path for name in template.names if (path := next(paths(record, name), None))]
         found = {**found, "text": []}
     if isinstance(text, bytes):
@@ -92,9 +100,9 @@ def to_document(
         try:
             text = decode(text, source.encoding or UTF8)[0]
         except Undecodable as error:
-            return removal(source, locator, "undecodable", str(error), raw)
+            return refused("undecodable", str(error), raw)
     if fault := _fault(text, keys["text"]):
-        return removal(source, locator, *fault, raw or _bytes_of(text))
+        return refused(*fault, raw or _bytes_of(text))
     moment = values.pop("timestamp", None)
     for target, path in found.items():
         if target not in values or isinstance(values[target], _SIMPLE):
@@ -111,13 +119,22 @@ def to_document(
         license=strings.get("license"),
         meta=_flat(_plain_fields(record)),
     )
-    if moment is not None:
-        _date(document, moment)
+    _date(document, moment)
     return document
+
+
+def moment_of(document: RawDocument, source: SourceConfig) -> datetime | None:
+    """The moment of a document's date field; None if other values of the field decide it, or it is not plausible."""
+    written = document.raw_timestamp
+    if source.date_format is None or written is None:
+        return timestamps.plausible(document.timestamp)
+    return timestamps.plausible(timestamps.date_format(source.date_format).read(written).moment)
 
 
 def _date(document: RawDocument, value: Any) -> None:
     """Sets the document's date to the value of its date field."""
+    if value is None:
+        return
     if isinstance(value, Decimal):  # as databases export numbers: 20210105 is a day in a column of whole numbers, too
         value = int(value) if value == int(value) else float(value)
     written = document.raw_timestamp = _written(value)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
+from finpile.config import SourceConfig
+from finpile.config.rows import RowsConfig
 from finpile.documents.document import RawDocument
-from tests.support.reading import read_as
+from tests.support.reading import read_as, read_input, split
 
 DEBATE = """<TEI><teiHeader><sourceDesc><date when="{}"/></sourceDesc></teiHeader><text><p>Oil.</p></text></TEI>"""
 ARTICLE = """<article><front><article-meta><pub-date>{}</pub-date></article-meta></front><body><p>Oil.</p></body>
@@ -65,3 +69,41 @@ def test_an_article_is_not_dated_by_its_manuscript(kind: str) -> None:
 def test_a_question_with_an_undated_answer_has_no_date(date: str | None) -> None:
     data = POSTS.format(date) if date else POSTS.replace('CreationDate="{}" ', "")
     assert read("stackexchange", data).timestamp is None
+
+
+@pytest.mark.parametrize(
+    ("form", "data"), [("text", "\xff"), ("text", " "), ("jsonl", "{\n"), ("csv", "a,b\n1\n"), ("markdown", "\xff")]
+)
+def test_what_cannot_be_read_has_the_date_in_its_files_name(form: str, data: str) -> None:
+    _, [row] = split(read_as(form, data.encode("latin-1"), "wire-2022-03.x", date_pattern="%Y-%m"))
+    assert row.timestamp == datetime(2022, 3, 31, 23, 59, 59, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("record", "reason"),
+    [
+        ({"text": "Oil.", "kind": "x"}, "unknown_source"),
+        ({"text": " ", "kind": "News"}, "empty_text"),
+        ({"text": 7, "kind": "News"}, "wrong_type"),
+        ({"kind": "News"}, "no_text"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("written", "declared", "day"),
+    [
+        ("2022-03-04", None, 4),
+        ("2022-03-04T00:00:00+09:00", "%Y-%m-%dT00:00:00+09:00", 4),
+        ("04/03/2022", "day-first", 4),
+        ("04/03/2022", None, 5),  # the order is that of the field, which one record does not know
+        ("1022-03-04", None, 5),
+    ],
+)
+def test_a_record_that_is_no_document_has_its_date(
+    record: dict[str, object], reason: str, written: str, declared: str | None, day: int
+) -> None:
+    """Without one, that of its file's name."""
+    data = json.dumps({**record, "timestamp": written})
+    settings: dict[str, Any] = {"name": RowsConfig(field="meta.kind", allow=("News",)), "date_format": declared}
+    source = SourceConfig(dataset="D", format="jsonl", paths=("*",), date_pattern="%Y-%m-%d", **settings)
+    _, [row] = split(read_input(source, data, "2022-03-05.jsonl"))
+    assert (row.reason, row.timestamp) == (reason, datetime(2022, 3, day, tzinfo=UTC))
