@@ -222,11 +222,16 @@ class TokenStore:
         With `length`, a divisor of the stored length, the sequences are the parts of that length, [B, length]: the
         first stored sequence has the first parts. Only the requested part is read.
 
-        Raises: IndexError if there is no such sequence.
+        Raises: IndexError if there is no such sequence, or for a mask or fractions; ConfigError for another length.
         """
-        length = length or self.sequence_length
+        length = self.sequence_length if length is None else length
+        if length < 1 or self.sequence_length % length:
+            raise ConfigError(f"length is {length}: expected a divisor of {self.sequence_length}")
         starts = self._starts * (self.sequence_length // length)
-        wanted = np.asarray(indices, dtype=np.int64)
+        given = np.asarray(indices)
+        if given.size and not np.issubdtype(given.dtype, np.integer):
+            raise IndexError(f"sequences are of type {given.dtype}: expected whole numbers")
+        wanted = given.astype(np.int64)
         size = int(starts[-1])
         if len(wanted) and not -size <= int(wanted.min()) <= int(wanted.max()) < size:
             raise IndexError(f"sequences {wanted.min()} to {wanted.max()} of {size}")

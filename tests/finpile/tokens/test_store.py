@@ -57,6 +57,18 @@ def test_cut_sequences_are_the_parts_of_the_stored_ones(tmp_path: Path, length: 
             store.batch([0, beyond], length)
 
 
+def test_masks_fractions_and_lengths_that_do_not_divide_are_refused(tmp_path: Path) -> None:
+    """A mask would be read as sequences 0 and 1, and three sequences of 8 as eight of 3."""
+    write(tmp_path, sequences(3), [])
+    store = TokenStore.open(str(tmp_path))
+    for picks, kind in (([True, False, True], "bool"), ([0.5], "float64")):
+        with pytest.raises(IndexError, match=kind):
+            store.batch(np.array(picks))
+    for length in (3, 0, -8, 16):
+        with pytest.raises(ConfigError, match=f"length is {length}: expected a divisor of 8"):
+            store.batch([0], length)
+
+
 @pytest.mark.parametrize(("vocab_size", "dtype"), [(65_536, np.uint16), (65_537, np.uint32)])
 def test_ids_take_two_bytes_up_to_65536_entries(tmp_path: Path, vocab_size: int, dtype: type) -> None:
     ids = np.array([[0, vocab_size - 1]])
