@@ -33,14 +33,21 @@ def check_command(config: str, root: str | None, peek: int, as_json: bool) -> No
 
     Counts the files and bytes of each source, as stored (compressed). Reads and cleans the first records of each
     source: a wrong format, a field that no record has and dates of unknown order are errors; a rule that matches no
-    document is a warning. Prints what is unreadable or removed by reason. Opens a tokenizer that is not trained, and
-    counts what it loses of the first documents. Writes nothing.
+    document is a warning. Prints what is unreadable or removed by reason. Reads evaluation sets and the other files
+    that the corpus file names, opens a tokenizer that is not trained, and counts what it loses of the first documents.
+    Writes nothing.
     """
     console = Console(as_json)
     parsed = load(config, root)
+    from finpile_pipelines.build import load as load_stage
+    from finpile_pipelines.build import stage_names
+
     from finpile.sources.readers.finding import list_sources
 
     inputs = list_sources(parsed)
+    for name in stage_names(parsed):
+        if name != "ingest":  # it lists the inputs
+            load_stage(name).prepare(parsed)
     rows: list[dict[str, Any]] = [
         {
             "dataset": source.dataset,

@@ -151,6 +151,24 @@ def test_evaluation_set_that_is_not_there_names_its_line(run: Run, corpus: Path)
     assert "there is: quiz.jsonl" in message
 
 
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        ("dedup: {substring: {unit: tokens, tokenizer: nowhere}}", "substring.tokenizer: no tokenizer at"),
+        ("contamination: {sets: [{name: Quiz, paths: quiz.jsonl, fields: nothing}]}", "has no text in nothing"),
+        ("tokenizer: {use: nowhere}", "tokenizer.use:"),
+    ],
+)
+def test_files_that_a_build_refuses_before_its_first_stage_are_refused(
+    run: Run, corpus: Path, setting: str, says: str
+) -> None:
+    """Filters name files, too; no document need reach them."""
+    (corpus.parent / "quiz.jsonl").write_text('{"passage": "Which port is in the north?"}\n')
+    corpus.write_text(corpus.read_text() + setting + "\n")
+    refusals = [run("check", corpus).refusal(), run("build", corpus, "-o", corpus.parent / "out").refusal()]
+    assert says in refusals[0] == refusals[1]
+
+
 def test_links_and_odd_names_are_found(run: Run, corpus: Path) -> None:
     news = corpus.parent / "news"
     os.symlink(news / "a.jsonl", news / "linked.jsonl")
