@@ -273,7 +273,8 @@ class _Reader:
         if not isinstance(node, yaml.ScalarNode):
             return node
         try:
-            str(node.value).encode()  # an escape can be half of a character
+            if b"\0" in str(node.value).encode():  # an escape can be half of a character
+                raise ValueError("no path, pattern or name has a zero byte")
             return self._loader.construct_object(node, deep=True)
         except (yaml.YAMLError, ValueError) as error:
             problem = getattr(error, "problem", None) or error

@@ -440,6 +440,7 @@ NOT_YAML = {
     "unknown tag": SMALL.replace("small", "!foo small"),
     "wrong tag": SMALL + "tokens: {sequence_length: !!int many}\n",
     "half of a character": SMALL.replace("name: News", 'name: "\\ud800"'),
+    "zero byte": SMALL.replace("name: News", 'name: "a\\0"'),
     "list as key": SMALL + "? [a, b]\n: c\n",
     "list as field": SMALL.replace("{text: body}", "{? [text] : body}"),
 }
