@@ -151,8 +151,6 @@ def _expand(entry: str, root: str, owner: str, where: Place) -> Iterator[InputFi
         matches = _glob(fs, path)
     files = {match: info for match, info in matches.items() if _is_file(fs, match, info, named)}
     if matches and not files:
-        for match in matches:
-            _check_kind(fs, match, f"{named} matches {match}, which")
         raise InputError(f"{named} matches only folders: write {posixpath.join(entry, '*')}")
     if not files:
         _check_kind(fs, path, named)
@@ -328,11 +326,15 @@ def _base_of(pattern: str) -> str:
 
 
 def _is_file(fs: Any, path: str, info: dict[str, Any], found_by: str = "") -> bool:
-    """A symbolic link counts as its target. Raises: InputError for one without, if a path was `found_by` a pattern."""
+    """A symbolic link counts as its target.
+
+    Raises: InputError for a link without one, a pipe, a socket or a device that was `found_by` a pattern or folder.
+    """
     kind = info.get("type")
-    if found_by and info.get("islink") and not fs.exists(path):
-        raise InputError(f"{found_by} matches {path}, a link to a file that does not exist: restore or remove it")
-    return kind == "file" or (kind != "directory" and fs.isfile(path))
+    is_file = kind == "file" or (kind != "directory" and fs.isfile(path))
+    if found_by and not is_file:
+        _check_kind(fs, path, f"{found_by} matches {path}, which")
+    return is_file
 
 
 def _check_kind(fs: Any, path: str, named: str) -> None:

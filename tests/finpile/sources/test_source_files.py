@@ -147,7 +147,7 @@ def test_a_symbolic_link_that_leads_nowhere_is_an_error(tmp_path: Path, pattern:
         lambda: find_documents(str(tmp_path / pattern), (".txt",)),
         lambda: find_documents(str(tmp_path), (".txt",)),
     ):
-        with pytest.raises(InputError, match=r"matches \S+b\.txt, a link to a file that does not exist"):
+        with pytest.raises(InputError, match=r"matches \S+b\.txt, which is a link to a file that does not exist"):
             find()
     for find in (
         lambda: list_inputs(source("text", paths=("b.txt",)), str(tmp_path)),
@@ -168,8 +168,14 @@ def test_a_pipe_is_named_as_such(tmp_path: Path) -> None:
         ):
             with pytest.raises(InputError, match=rf"{name}\S* .*is a pipe, a socket or a device: write what it gives"):
                 find()
-    with pytest.raises(InputError, match=r"matches \S+/(pipe|device)\.txt, which is a pipe, a socket or a device"):
-        list_inputs(source("text", paths=("*.txt",)), str(tmp_path))
+    (tmp_path / "a.txt").write_text("x")
+    for find in (
+        lambda: list_inputs(source("text", paths=("*.txt",)), str(tmp_path)),
+        lambda: find_documents(str(tmp_path / "*.txt"), (".txt",)),
+        lambda: find_documents(str(tmp_path), (".txt",)),
+    ):
+        with pytest.raises(InputError, match=r"matches \S+/(pipe|device)\.txt, which is a pipe, a socket or a device"):
+            find()
 
 
 @pytest.mark.parametrize("pattern", ["data/**/*.txt", "data/*/*.txt"])
