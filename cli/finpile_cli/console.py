@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -35,6 +36,8 @@ _NAME_WIDTH = 16
 _FIGURES_WIDTH = 36
 #: Spaces between the columns of a table.
 _GAP = 2
+#: Characters that control a terminal, which texts and names of documents can have; tabs and line ends are printed.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class Console:
@@ -50,7 +53,7 @@ class Console:
 
     def line(self, text: str, style: str | None = None) -> None:
         if not self.as_json:
-            self.rich.print(text, style=style, markup=False)
+            self.rich.print(printable(text), style=style, markup=False)
 
     def lines(self, texts: Iterable[str]) -> None:
         for text in texts:
@@ -59,7 +62,7 @@ class Console:
     def pieces(self, parts: Iterable[tuple[str, str | None]]) -> None:
         """Prints one line of text spans, each with its own style."""
         if not self.as_json:
-            self.rich.print(Text.assemble(*((text, style or "") for text, style in parts)))
+            self.rich.print(Text.assemble(*((printable(text), style or "") for text, style in parts)))
 
     def table(
         self, title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], num_keys: int | None = None
@@ -176,6 +179,15 @@ def _rich_console(**settings: Any) -> RichConsole:
     return _Rich(highlight=False, markup=False, emoji=False, color_system=colors, **settings)
 
 
+def printable(text: str) -> str:
+    """The text with characters that control a terminal as escapes.
+
+    >>> printable("Oil \\x1b[31mrose")
+    'Oil \\\\x1b[31mrose'
+    """
+    return _CONTROL.sub(lambda sign: ascii(sign[0])[1:-1], text)
+
+
 def fitting(parts: Sequence[str], width: int) -> str:
     """The first part, shortened if it must be, and those after it that fit whole, separated by commas.
 
@@ -265,4 +277,4 @@ def _cell(value: Any) -> str:
         return ""
     if isinstance(value, float):
         return f"{value:,.2f}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return f"{value:,}" if isinstance(value, int) else printable(str(value))

@@ -62,6 +62,17 @@ def test_plain_output_has_no_escapes_and_prints_markup_verbatim(capsys: Capture)
     assert "{" not in out
 
 
+def test_characters_that_control_a_terminal_are_escaped(capsys: Capture) -> None:
+    """Titles of pages and bytes that nobody could read can have them."""
+    console, text = Console(), "oil\x1b[31m\x9b31m\x07\r\tgas\n"
+    console.line(text)
+    console.pieces([(text, "bold"), ("x", None)])
+    console.table(text, ["name"], [[text]])
+    out = capsys.readouterr().out
+    assert out.count(r"oil\x1b[31m\x9b31m\x07\r") == 4
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", out)
+
+
 def test_numbers_are_right_aligned_with_separators(capsys: Capture) -> None:
     Console().table("Sums", ["name", "count"], [["a", 1234], ["b", 5]])
     lines = capsys.readouterr().out.splitlines()
