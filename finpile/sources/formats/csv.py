@@ -1,9 +1,9 @@
 """Tables as text (CSV, TSV): the first line names the columns, each further row is a document.
 
 The separator (comma, tab, semicolon or bar) is the most frequent one of the first line. A quoted cell may have line
-breaks. A row with another number of cells than there are names is a row of the ledger, and reading continues at the
-next line, so that a lost quote costs one row and not the rest of the file. Rows end as the first line does: in a line
-feed, or in a carriage return alone.
+breaks; a quote inside of a cell without quotes around it is a character. A row with another number of cells than there
+are names is a row of the ledger, and reading continues at the next line, so that a lost quote costs one row and not the
+rest of the file. Rows end as the first line does: in a line feed, or in a carriage return alone.
 
 Source: RFC 4180.
 """
@@ -46,10 +46,15 @@ class _Columns(NamedTuple):
         return cls(separator, distinct_names([cell.strip() for cell in cells]))
 
     def cells(self, row: str) -> list[str] | None:
-        """The cells of a row; None if they are not as many as the names, or a quote is not closed."""
+        """The cells of a row; None if they are not as many as the names, or a quote is not closed.
+
+        In a row of several lines, the quote that closes a cell is at its end: that of another cell closes none.
+        """
         is_open = row.count('"') % 2 == 1
+        is_joined = any(end in row.rstrip("\r\n") for end in "\r\n")
         try:
-            rows = list(csv.reader(io.StringIO(row, newline=""), delimiter=self.separator, strict=is_open))
+            lines = io.StringIO(row, newline="")
+            rows = list(csv.reader(lines, delimiter=self.separator, strict=is_open or is_joined))
         except csv.Error:
             return None
         return rows[0] if len(rows) == 1 and len(rows[0]) == len(self.names) else None
@@ -77,7 +82,9 @@ def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim
             yield Structure(start, start + len(row), "csv_header")
         else:
             cells = columns.cells(_decoded(row, source.encoding or UTF8))
-            row = rows.first_line() if cells is None else row
+            if cells is None:  # its first line can be a row: a quote inside of a cell, as of `5" pipe`, opens none
+                row = rows.first_line()
+                cells = columns.cells(_decoded(row, source.encoding or UTF8))
             yield Record(start, start + len(row), where, row, partial(_record, row, cells, where, source, columns))
 
 

@@ -46,6 +46,19 @@ def test_lost_quote_costs_one_line() -> None:
     assert (row.reason, row.removed_text.decode()) == ("wrong_columns", lines[20])
 
 
+def test_quotes_inside_of_a_cell_open_none() -> None:
+    """Two rows with one each are not the ends of a cell that has all rows between them."""
+    documents, rows = read('text,inches\n5" pipe,5\nvalve,2\n6" pipe,6\n"a ""7"" pipe",7\n')
+    assert [document.text for document in documents] == ['5" pipe', "valve", '6" pipe', 'a "7" pipe']
+    assert rows == []
+
+
+def test_a_lost_quote_does_not_join_rows_up_to_the_next_quote() -> None:
+    documents, [row] = read('text,inches\n"lost,1\nvalve,2\n6" pipe,6\n')
+    assert [document.text for document in documents] == ["valve", '6" pipe']
+    assert (row.reason, row.removed_text) == ("wrong_columns", b'"lost,1\n')
+
+
 def accounts(data: bytes) -> tuple[list[Any], Account]:
     found: list[Account] = []
     source = SourceConfig(name="N", dataset="D", format="csv", paths=("*",))
