@@ -1,9 +1,9 @@
 """Tables as text (CSV, TSV): the first line names the columns, each further row is a document.
 
-The separator (comma, tab, semicolon or bar) is the most frequent one of the first line. A quoted cell may have line
-breaks; a quote inside of a cell without quotes around it is a character. A row with another number of cells than there
-are names is a row of the ledger, and reading continues at the next line, so that a lost quote costs one row and not the
-rest of the file. Rows end as the first line does: in a line feed, or in a carriage return alone.
+The separator (comma, tab, semicolon or bar) is the most frequent one of the first line, outside of quotes. Quoted cells
+may have line breaks; a quote inside of a cell without quotes around it is a character. A row with another number of
+cells than there are names is a row of the ledger, and reading continues at the next line, so that a lost quote costs
+one row and not the rest of the file. Rows end as the first line does: in a line feed, or in a carriage return alone.
 
 Source: RFC 4180.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -28,6 +29,7 @@ from finpile.sources.readers.base import removal
 from finpile.sources.readers.records import RECORD_REASONS, TARGETS, distinct_names, field_keys, to_document
 
 _SEPARATORS = ",\t;|"
+_QUOTED = re.compile('"[^"]*"')
 #: Lines and bytes of the longest row; a quote that is not closed within them is taken for damage.
 _MAX_LINES = 1000
 _MAX_BYTES = 4 << 20
@@ -41,7 +43,7 @@ class _Columns(NamedTuple):
     @classmethod
     def of(cls, header: str, *, strict: bool = False) -> _Columns:
         """Raises: csv.Error if the header is to be `strict` and a quote in it is not closed at the end of a cell."""
-        separator = max(_SEPARATORS, key=header.count)
+        separator = max(_SEPARATORS, key=_QUOTED.sub("", header).count)
         cells = next(csv.reader(io.StringIO(header, newline=""), delimiter=separator, strict=strict), [])
         return cls(separator, distinct_names([cell.strip() for cell in cells]))
 

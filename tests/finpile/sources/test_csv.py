@@ -38,6 +38,11 @@ def test_separator_is_that_of_the_first_line(separator: str) -> None:
     assert (document.text, document.meta) == ("x", {"a": "1:5", "b": "2"})
 
 
+def test_separators_in_quoted_names_do_not_count() -> None:
+    [document], [] = read('"text, title, more"\tkind\nOil.\tx\n', fields={"text": "text, title, more"})
+    assert (document.text, document.meta) == ("Oil.", {"kind": "x"})
+
+
 def test_lost_quote_costs_one_line() -> None:
     lines = [f"{number},text {number}\n" for number in range(50)]
     lines[20] = '20,"text 20\n'
