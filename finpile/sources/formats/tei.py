@@ -1,7 +1,7 @@
 """Texts in TEI, such as parliamentary debates (ParlaMint): the paragraphs of `<text>`, one file a document.
 
 Words of annotated files are joined as their `join` attributes say. Descriptions of noises and gestures are left out.
-The date is the first `when` of the source or setting in the header.
+The date is the latest `when` of the source, or else of the setting or the publication, in the header.
 
 Source: https://tei-c.org/guidelines/p5/ and https://clarin-eric.github.io/ParlaMint/.
 """
@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import BinaryIO
+from xml.etree import ElementTree as ET
 
+from finpile import timestamps
 from finpile.config import SourceConfig
 from finpile.documents.blank import is_blank
 from finpile.plugins.format import Format
@@ -44,10 +46,17 @@ def _text(data: bytes) -> Converted:
     language = root.get("{http://www.w3.org/XML/1998/namespace}lang")
     return Converted(
         text=text,
-        written=next((found.get("when", "") for path in _DATES if (found := root.find(path)) is not None), ""),
+        written=_written(root),
         title=text_of(root, ".//titleStmt/title"),
         meta={"language": language} if language else {},
     )
+
+
+def _written(root: ET.Element) -> str:
+    """Of several days, as of a debate of two, the latest: a text is not dated before its end."""
+    found = ([date.get("when", "") for date in root.iterfind(path)] for path in _DATES)
+    days = next(filter(None, found), [""])
+    return max(days, key=lambda day: timestamps.parse(day) or timestamps.EARLIEST)
 
 
 FORMAT = Format(name="tei", read=read, meta={"language": "the language that the text declares"})

@@ -57,6 +57,12 @@ def test_a_month_is_its_last_second(form: str, data: str) -> None:
     assert found.meta["timestamp_precision"] == "month"
 
 
+@pytest.mark.parametrize("days", [("2015-10-26", "2015-10-27"), ("2015-10-27", "2015-10-26"), ("soon", "2015-10-27")])
+def test_a_debate_of_two_days_has_the_date_of_the_later_one(days: tuple[str, str]) -> None:
+    data = DEBATE.format(f'{days[0]}"/><date when="{days[1]}')
+    assert read("tei", data).timestamp == datetime(2015, 10, 27, tzinfo=UTC)
+
+
 @pytest.mark.parametrize("kind", ['pub-type="nihms-submitted"', 'date-type="preprint"'])
 def test_an_article_is_not_dated_by_its_manuscript(kind: str) -> None:
     before = f"<pub-date {kind}><day>22</day><month>10</month><year>2012</year></pub-date>"
