@@ -182,7 +182,9 @@ def edgar(naive: Naive, *patterns: str) -> None:
         assert filed
         moment = datetime.strptime(filed[1], "%Y%m%d").replace(tzinfo=UTC)
         if accepted:
-            moment = datetime.strptime(accepted[1], "%Y%m%d%H%M%S").replace(tzinfo=ZoneInfo("America/New_York"))
+            opened = f"{filed[1]}060000"  # the morning of the filing date, if it was accepted before
+            moments = [datetime.strptime(written, "%Y%m%d%H%M%S") for written in (accepted[1], opened)]
+            moment = max(moments).replace(tzinfo=ZoneInfo("America/New_York"))
         for body in re.findall(r"<TEXT>\n(.*?)\n</TEXT>", submission, re.DOTALL):
             if body.startswith("begin 644"):
                 naive.removed["ingest", "not_text"] += 1

@@ -118,7 +118,7 @@ def test_years_agree_with_the_dates_in_the_file_names(
 
 
 def test_filings_are_dated_by_their_headers(documents: list[dict[str, Any]]) -> None:
-    """By the acceptance, in New York's time; by the filing day; confidential ones by the last day of their header."""
+    """By the acceptance in New York, or a later filing date; by the filing day; confidential ones by their last day."""
     moments = {}
     for name, data in members("fin_filings/edgar_full_submission_sgml.tar.zst"):
         days = re.findall(rb"(?:FILED AS OF DATE:|<FILING-DATE>)\s*(\d{8})", data[:10_000])
@@ -127,8 +127,9 @@ def test_filings_are_dated_by_their_headers(documents: list[dict[str, Any]]) -> 
             days += re.findall(rb"^<SEC-DOCUMENT>\S+ : (\d{8})|DATE AS OF CHANGE:\s*(\d{8})", data[:10_000])
             days, accepted = [b"".join(day) if isinstance(day, tuple) else day for day in days], None
         if accepted:
-            local = datetime.strptime(accepted[1].decode(), "%Y%m%d%H%M%S").replace(tzinfo=ZoneInfo("America/New_York"))
-            moments[name] = local.astimezone(UTC)
+            written = [accepted[1], *(day + b"060000" for day in days)]  # the morning of a later filing date
+            local = max(datetime.strptime(moment.decode(), "%Y%m%d%H%M%S") for moment in written)
+            moments[name] = local.replace(tzinfo=ZoneInfo("America/New_York")).astimezone(UTC)
         else:
             moments[name] = datetime.strptime(max(days).decode(), "%Y%m%d").replace(tzinfo=UTC) if days else None
     assert len({moment.time() for moment in moments.values() if moment}) == 6

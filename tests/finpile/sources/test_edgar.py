@@ -114,6 +114,23 @@ def test_the_timestamp_is_the_moment_of_acceptance_in_new_york(accepted: str, mo
     assert (found.meta["accepted"], found.meta["filed"]) == (accepted, "19990302")
 
 
+@pytest.mark.parametrize(
+    ("accepted", "moment"),
+    [
+        ("19990301180000", datetime(1999, 3, 2, 11, 0, 0, tzinfo=UTC)),  # after 17:30: public from 6:00 the day after
+        ("19990226214500", datetime(1999, 3, 2, 11, 0, 0, tzinfo=UTC)),  # over a week's end
+        ("19990302060000", datetime(1999, 3, 2, 11, 0, 0, tzinfo=UTC)),
+        ("19990302093000", datetime(1999, 3, 2, 14, 30, 0, tzinfo=UTC)),
+        ("19990302214500", datetime(1999, 3, 3, 2, 45, 0, tzinfo=UTC)),  # forms that are filed until 22:00
+    ],
+)
+def test_a_filing_accepted_before_its_filing_date_is_public_from_that_morning_on(
+    accepted: str, moment: datetime
+) -> None:
+    found = one(txt(document("one")).replace(b"ACCESSION", f"<ACCEPTANCE-DATETIME>{accepted}\nACCESSION".encode(), 1))
+    assert (found.timestamp, found.meta["filed"]) == (moment, "19990302")
+
+
 @pytest.mark.parametrize("accepted", ["20240418", "20241341000000", "99999999999999", "2024\u0661418171550"])
 def test_an_acceptance_that_cannot_be_read_leaves_the_filing_date_and_is_reported(accepted: str) -> None:
     found = one(txt(document("one")).replace(b"ACCESSION", f"<ACCEPTANCE-DATETIME>{accepted}\nACCESSION".encode(), 1))

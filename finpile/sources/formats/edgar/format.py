@@ -13,9 +13,9 @@ inside a PEM envelope), and `.nc` with `<SUBMISSION>` and a header of tags. Each
 A file without `<DOCUMENT>` gives one row: `empty_text` for a header alone, else `not_a_submission`. A submission
 whose end is missing gives what can be read, the open last document included, and one row `truncated_file`.
 
-The timestamp is the moment of acceptance (`finpile.sources.formats.edgar.header`). Between documents there are the
-header, the end tags of the submission and white space; anything else, such as a document whose start tag is damaged, is
-a ledger row `unreadable_record`.
+The timestamp is the moment at which the filing became public (`finpile.sources.formats.edgar.header`). Between
+documents there are the header, the end tags of the submission and white space; anything else, such as a document whose
+start tag is damaged, is a ledger row `unreadable_record`.
 
 Source: EDGAR Public Dissemination Service (PDS) Technical Specification, https://www.sec.gov/oit/announcement/pds
 """

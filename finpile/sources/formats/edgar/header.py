@@ -5,15 +5,16 @@ When a filing became public:
 - The timestamp is the moment of acceptance (`ACCEPTANCE-DATETIME`), which EDGAR gives to the second in the time of New
   York and without a zone. It is converted to UTC by the rules of the time zone database; of an hour that occurs twice,
   in autumn, the later one is taken, so that no document is dated before it was public.
+- Most filings that EDGAR accepts after 17:30 get the next business day as their filing date, and are public from 6:00
+  on that day: this is their timestamp.
 - A filing that was confidential at first (`PRIVATE-TO-PUBLIC`) became public later: its timestamp is the last day among
   those of its release, its last change and its filing.
 - Without either, as before 2002, the timestamp is the day of filing.
 
-EDGAR gives a filing that it accepts after 17:30 the next business day as its filing date: the acceptance can be a day
-before the filing date. `meta.filed` has the filing date, `meta.accepted` the acceptance, both as in the header.
+`meta.filed` has the filing date, `meta.accepted` the acceptance, both as in the header.
 
-Source: EDGAR Public Dissemination Service (PDS) Technical Specification, https://www.sec.gov/oit/announcement/pds, and
-Regulation S-T, 17 CFR 232.13 (filing dates).
+Source: EDGAR Public Dissemination Service (PDS) Technical Specification, https://www.sec.gov/oit/announcement/pds,
+Regulation S-T, 17 CFR 232.13 (filing dates), and the EDGAR Filer Manual, volume II (hours of operation).
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ _LINE = re.compile(r"^[ \t]*+([A-Z][A-Z0-9 \-]*+)[ \t]*+:(.*)", re.MULTILINE)
 _ACCESSION = re.compile(r"(?<!\d)\d{10}-\d{2}-\d{6}(?!\d)")
 _SIC = re.compile(r"\d{4}")
 _ACCEPTED = "%Y%m%d%H%M%S"
+#: In New York: when the filings of a day that were accepted the evening before become public.
+_FIRST_HOUR = "060000"
 _RELEASED = re.compile(r"\S+ : (\d{8})\s*")
 
 #: Header names in both dialects -> what they are called here.
@@ -89,7 +92,10 @@ class Header:
         if self.was_private:
             days = [parse(self.fields.get(name)) for name in ("released", "changed", "filed")]
             return max((day for day in days if day is not None), default=None)
-        return accepted_at(self.fields.get("accepted", "")) or parse(self.fields.get("filed"))
+        accepted, filed = accepted_at(self.fields.get("accepted", "")), self.fields.get("filed", "")
+        if accepted is None:
+            return parse(filed)
+        return max(accepted, accepted_at(filed + _FIRST_HOUR) or accepted)
 
     def meta(self) -> dict[str, Any]:
         """The fields of the filing and of its subject; `ciks` are those of all parties, each once."""
