@@ -202,6 +202,7 @@ class TokenProvenance:
                 for row in range(begin // length, -(-end // length)):
                     at = max(0, begin - row * length)
                     yield self.spans(first + row, at, min(length, end - row * length))[0]
+            self.store.close(shard)
             first += num_sequences
 
     def _read_pieces(self, shard: int) -> tuple[pa.Table, I64]:

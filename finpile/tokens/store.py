@@ -297,8 +297,11 @@ class TokenStore:
             yield ids.reshape(-1)[: ids.size - padding]
 
     def shards(self) -> Iterator[Ids]:
-        """The ids of each shard, [N, sequence_length], in the order of the shard names."""
-        return (self.shard(index) for index in range(len(self.urls)))
+        """The ids of each shard, [N, sequence_length], in the order of the shard names; it is closed before the next
+        one."""
+        for shard in range(len(self.urls)):
+            yield self.shard(shard)
+            self.close(shard)
 
     @property
     def vocab_size(self) -> int:
@@ -321,9 +324,13 @@ class TokenStore:
         """The ids of one shard, [N, sequence_length]; closes the least recently opened shard if too many are open."""
         if shard not in self._open:
             if len(self._open) >= _MAX_OPEN_SHARDS:
-                del self._open[next(iter(self._open))]
+                self.close(next(iter(self._open)))
             self._open[shard] = _read_ids(self._read(self.urls[shard]))
         return self._open[shard]
+
+    def close(self, shard: int) -> None:
+        """Frees the memory of a shard, which is opened again when it is used again."""
+        self._open.pop(shard, None)
 
 
 def _read_header(url: str) -> tuple[TokenMeta, int, int]:

@@ -120,6 +120,17 @@ def test_few_shards_stay_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert len(store._open) == 2
 
 
+def test_a_pass_over_all_shards_has_one_open_at_a_time(tmp_path: Path) -> None:
+    ids = sequences(12)
+    write(tmp_path, ids, [3, 6, 9])
+    store, num_open = TokenStore.open(str(tmp_path)), []
+    for shard in store.shards():
+        num_open.append(len(store._open))
+        np.testing.assert_array_equal(shard, ids[:3])
+        ids = ids[3:]
+    assert (num_open, len(store._open)) == ([1, 1, 1, 1], 0)
+
+
 def test_shards_of_another_writer_need_no_count_and_may_have_several_batches(tmp_path: Path) -> None:
     ids = sequences(9)
     write(tmp_path / "ours", ids, [])
