@@ -75,5 +75,5 @@ class Index:
         if any(column[1:].any() for column in columns[1:]):
             yield "a piece within the shard does not begin with its document"
         if len(ids) and ids[-1] != self._store.eot_id:
-            last = ids[int(edges[-2]) :]
+            last = ids[int(edges[-2]) :].copy()  # a view would keep the shard open
             self._open = (int(places[-1]), np.concatenate([carried, last]) if len(places) == 1 else last)

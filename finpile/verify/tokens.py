@@ -27,7 +27,7 @@ from finpile.errors import count_of
 from finpile.output.layout import heldout_tokens, row_of
 from finpile.output.published_files import Advance, PublishedFile, PublishedFiles
 from finpile.tokens.counts import count_documents
-from finpile.tokens.pack import Runs
+from finpile.tokens.pack import Runs, cut_runs
 from finpile.tokens.provenance import first_byte_of
 from finpile.tokens.store import SHARD_SUFFIX, TokenMeta, TokenStore
 from finpile.tokens.tokenizer_files import tokenizer_checksum
@@ -40,6 +40,8 @@ from finpile.verify.provenance import ROWS, Index, place
 from finpile.verify.token_streams import MODULUS, Stream, position
 
 _Ids = npt.NDArray[np.int32]
+#: Tokens of a shard that are compared at a time.
+_PART_TOKENS = 1 << 20
 COLUMNS = ("dataset", "source", "id", "text", "timestamp", "split", SUB_SOURCE.name)
 
 
@@ -260,12 +262,21 @@ def _blocks(store: TokenStore, stream: Stream, index: Index, advance: Advance) -
     sources: Iterator[Runs] = iter(store.shard_runs())
     for block, documents in zip(store.shards(), index.runs(), strict=True):
         advance(block.nbytes)
-        yield _Block(block.reshape(-1)[:left].astype(np.int32), next(sources, None), documents)
-        left -= min(left, block.size)
+        ids = block.reshape(-1)[:left]
+        yield from _parts(ids, next(sources, None), documents)
+        left -= len(ids)
     tail = stream.tail() if left else None
     index.end(None if tail is None else int(tail.documents.sources[0]))
     if tail is not None:
         yield _Block(tail.ids, tail.sources if store.meta.sources else None, tail.documents)
+
+
+def _parts(ids: npt.NDArray[np.unsignedinteger], sources: Runs | None, documents: Runs) -> Iterator[_Block]:
+    """The tokens of a shard, `_PART_TOKENS` at a time."""
+    for begin in range(0, len(ids), _PART_TOKENS):
+        end = begin + _PART_TOKENS
+        own = None if sources is None else cut_runs(sources, begin, end)
+        yield _Block(ids[begin:end].astype(np.int32), own, cut_runs(documents, begin, end))
 
 
 class _Divided:

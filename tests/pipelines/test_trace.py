@@ -108,6 +108,14 @@ def test_every_token_of_a_mixture_is_its_bytes_in_its_document(mixed: Path) -> N
     assert any(table["first_token"][0].as_py() for table in index), "a shard begins within a document"
 
 
+@pytest.mark.parametrize("size", [1, 50])
+def test_tokens_are_verified_in_parts_of_any_size(mixed: Path, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = verify(str(mixed), groups=[token_checks.checks])
+    monkeypatch.setattr(token_checks, "_PART_TOKENS", size)
+    assert verify(str(mixed), groups=[token_checks.checks]) == expected
+    assert all(check.ok for check in expected)
+
+
 def test_documents_have_all_their_places(mixed: Path) -> None:
     shards = TokenProvenance(str(mixed))
     by_document: dict[Any, list[Span]] = {}
