@@ -31,10 +31,9 @@ def checks(output: Output) -> list[Check]:
         for path in paths:
             digests += _digests(output.table(path, _COLUMNS), fold)
         total += len(digests) // DIGEST_BYTES
-        num_repeated, first = _repeated(digests)
-        if num_repeated:
-            names = " and ".join(_named(output, paths, fold, first))
-            wrong.append(f"{num_repeated:,} documents repeat the text of another, such as {names}")
+        if again := repeated(digests):
+            names = " and ".join(_named(output, paths, fold, again[0]))
+            wrong.append(f"{len(again):,} documents repeat the text of another, such as {names}")
     equal = "" if fold == "none" else f", where {fold.replace('_', ' and ')} do not count"
     return [Check.of(_NAME, wrong, f"{count_of(total, 'document')}{equal}")]
 
@@ -52,14 +51,13 @@ def _digests(table: pa.Table, fold: exact.Fold) -> bytes:
     return buffer.to_pybytes() if buffer else b""
 
 
-def _repeated(digests: bytearray) -> tuple[int, bytes]:
-    """How many digests repeat another, and the smallest of those; sorts `digests`, which takes no memory of its own."""
+def repeated(digests: bytearray) -> list[bytes]:
+    """The digests, of 16 bytes each, that repeat another one; sorts `digests`, which takes no memory of its own."""
     size = DIGEST_BYTES
     ordered = np.frombuffer(digests, f"S{size}")
     ordered.sort()
-    again = np.flatnonzero(ordered[1:] == ordered[:-1])
-    first = int(again[0]) * size if len(again) else 0
-    return len(again), bytes(digests[first : first + size])
+    places = size * (np.flatnonzero(ordered[1:] == ordered[:-1]) + 1)
+    return [bytes(digests[place : place + size]) for place in places.tolist()]
 
 
 def _named(output: Output, paths: Iterable[str], fold: exact.Fold, digest: bytes) -> list[str]:

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from datetime import date, datetime
+from sys import intern
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile.counts.texts import TextCounts
-from finpile.documents.document import Label, document_id, label_of, text_views
+from finpile.documents.document import DIGEST_BYTES, Label, document_id, label_of, text_digest, text_views
 from finpile.documents.split import HELDOUT, assign_split
 from finpile.errors import count_of
 from finpile.output.layout import split_of
 from finpile.output.snapshots import read_copies, with_copies
 from finpile.plugins import stages
 from finpile.verify.check import Check
+from finpile.verify.distinct import repeated
 from finpile.verify.output import Output
 
 
@@ -34,8 +36,8 @@ class _Copy(NamedTuple):
     id: str
     stage: str
     is_whole: bool
-    offset: int | None
-    text: bytes
+    place: tuple[int, int, bytes] | None
+    """Where its text is in that of the kept document, if that is known: first byte, bytes, and the digest of these."""
 
 
 def _may_outlive(copy: _Copy, gone: str, has_kept: bool) -> bool:
@@ -47,6 +49,11 @@ def _may_outlive(copy: _Copy, gone: str, has_kept: bool) -> bool:
     if copy.is_whole:
         return order.index(copy.stage) < order.index(gone) and not has_kept
     return order.index(copy.stage) <= order.index(gone)
+
+
+def _is_at(offset: int, size: int, digest: bytes, text: bytes) -> bool:
+    """Whether a text has that of this digest at a byte."""
+    return text_digest(text[offset : offset + size]) == digest
 
 
 class _Audit:
@@ -63,7 +70,8 @@ class _Audit:
         self._removed: Counter[Label] = Counter()
         self._texts = TextCounts()
         self._wanted: dict[str, list[_Copy]] = {}
-        self._ids: set[str] = set()
+        self._ids = bytearray()
+        """The 16 bytes of each id."""
         self._wrong_ids: list[str] = []
         self._dates: dict[str, datetime | None] = {}
         """Of documents of which the ledger has spans."""
@@ -91,11 +99,7 @@ class _Audit:
             self._text_is_restored(*self._dedup, digest="digest"),
             self._text_is_restored("clean", digest="digest_before_filters"),
             self._duplicates_are_kept(),
-            Check.of(
-                "every id is that of its source and locator, once",
-                self._wrong_ids,
-                count_of(len(self._ids), "document"),
-            ),
+            self._ids_are_right(),
             Check.of(
                 "what was cut from a document has its date",
                 self._wrong_dates,
@@ -118,7 +122,9 @@ class _Audit:
             self._check_date(row["id"], row["timestamp"])
         if row["duplicate_of"] is not None:
             self._num_copies += 1
-            copy = _Copy(row["id"], row["stage"], row["start"] is None, row["duplicate_offset"], row["removed_text"])
+            offset, text = row["duplicate_offset"], row["removed_text"]
+            place = None if offset is None else (offset, len(text), text_digest(text))
+            copy = _Copy(row["id"], intern(row["stage"]), row["start"] is None, place)
             self._wanted.setdefault(row["duplicate_of"], []).append(copy)
         elif (row["stage"], row["reason"]) in self._copy_reasons:
             self._wrong_copies.append(f"{row['id']} is a duplicate of nothing")
@@ -140,9 +146,10 @@ class _Audit:
             source = (dataset, name)
             self._check_date(identifier, moment)
             self._kept[source] += 1
-            if identifier != document_id(name, locator) or identifier in self._ids:
+            expected = document_id(name, locator)
+            if identifier != expected:
                 self._wrong_ids.append(identifier)
-            self._ids.add(identifier)
+            self._ids += bytes.fromhex(expected)
             claims = self._wanted.get(identifier, ())
             num_found = 1 + sum(copy.is_whole and copy.stage in self._copy_stages for copy in claims)
             if num_copies != num_found:
@@ -154,9 +161,9 @@ class _Audit:
         for copy in self._wanted.pop(identifier, []):
             if gone is not None and not _may_outlive(copy, gone["stage"], gone["duplicate_of"] is not None):
                 self._wrong_copies.append(f"{copy.id} is for {identifier}, which is not kept")
-            offset, text = copy.offset, texts.get(copy.stage, b"")
-            if offset is not None and text[offset : offset + len(copy.text)] != copy.text:
-                self._wrong_copies.append(f"the text of {copy.id} is not in {identifier} at byte {offset}")
+            text = texts.get(copy.stage, b"")
+            if copy.place is not None and not _is_at(*copy.place, text):
+                self._wrong_copies.append(f"the text of {copy.id} is not in {identifier} at byte {copy.place[0]}")
 
     def _check_date(self, identifier: str, moment: datetime | None) -> None:
         if identifier in self._dates and self._dates[identifier] != moment:
@@ -194,6 +201,11 @@ class _Audit:
                 wrong.append(f"{'/'.join(source)}: the text before {names[0]} does not come back")
         listed = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
         return Check.of(f"kept text + ledger = the text before {listed}, byte for byte", wrong, f"{len(rows)} sources")
+
+    def _ids_are_right(self) -> Check:
+        wrong = [*self._wrong_ids, *(digest.hex() for digest in repeated(self._ids))]
+        counted = count_of(len(self._ids) // DIGEST_BYTES, "document")
+        return Check.of("every id is that of its source and locator, once", wrong, counted)
 
     def _duplicates_are_kept(self) -> Check:
         gone = [f"{copies[0].id} is for {kept}, which is not kept" for kept, copies in sorted(self._wanted.items())]

@@ -313,4 +313,4 @@ def test_documents_under_the_name_of_the_other_split_are_found(copy_of_sample: P
 def test_only_what_was_removed_earlier_may_name_a_document_that_is_gone(
     stage: str, is_whole: bool, gone: str, has_kept: bool, may: bool
 ) -> None:
-    assert _may_outlive(_Copy("a", stage, is_whole, None, b""), gone, has_kept) == may
+    assert _may_outlive(_Copy("a", stage, is_whole, None), gone, has_kept) == may
