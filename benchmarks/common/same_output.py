@@ -7,8 +7,8 @@ A and B are checkouts, each with an environment of its own (A/.venv/bin/finpile)
 with `--root DATA` also pipelines/configs/open-finance.yaml over the archives in DATA. `--config FILE` builds FILE with
 both instead of each checkout's own configuration. Builds stay in FOLDER for inspection, else in a temporary folder.
 
-All files of OUT outside `.work` must be equal. Manifests must be equal except for times, memory, versions, the paths of
-the two checkouts, and fingerprints of settings.
+All files of OUT outside `.work` must be equal. Manifests, those of snapshots too, must be equal except for times,
+memory, versions, the paths of the two checkouts, and fingerprints of settings.
 
 Exit status: 0 if all are equal, 1 if anything differs, 2 if a build fails. Needs the standard library only.
 """
@@ -30,6 +30,8 @@ from pathlib import Path
 from typing import Any
 
 MANIFEST = "manifest.json"
+#: Those of OUT and of its snapshots.
+_MANIFESTS = re.compile(r"manifest\.json|snapshots/\d+\.json")
 WORK = ".work"
 
 #: Entries of manifest.json that depend on the run, the machine, the version or the wording of settings.
@@ -41,6 +43,7 @@ NOT_COMPARED = frozenset(
         "finpile",
         "packages",
         "python",
+        "snapshot.parent",  # the checksum of another manifest
         "version",
         "stages.cpu_seconds",
         "stages.fingerprint",
@@ -81,13 +84,14 @@ def compare(first: Path, second: Path) -> Comparison:
     sizes, others = _files(first), _files(second)
     differences = [f"only in {first}: {name}" for name in sorted(sizes.keys() - others.keys())]
     differences += [f"only in {second}: {name}" for name in sorted(others.keys() - sizes.keys())]
-    for name in sorted(sizes.keys() & others.keys() - {MANIFEST}):
-        if sizes[name] != others[name]:
+    for name in sorted(sizes.keys() & others.keys()):
+        if _MANIFESTS.fullmatch(name):
+            manifests = [json.loads((out / name).read_text()) for out in (first, second)]
+            differences += [f"{name}: {line}" for line in manifest_differences(*manifests)]
+        elif sizes[name] != others[name]:
             differences.append(f"different size: {name} ({sizes[name]:,} and {others[name]:,} bytes)")
         elif _digest(first / name) != _digest(second / name):
             differences.append(f"different bytes: {name}")
-    manifests = [json.loads((out / MANIFEST).read_text()) for out in (first, second)]
-    differences += [f"{MANIFEST}: {line}" for line in manifest_differences(*manifests)]
     return Comparison(
         num_files=len(sizes.keys() | others.keys()), num_bytes=sum(sizes.values()), differences=tuple(differences)
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -12,16 +12,17 @@ import pyarrow.compute as pc
 from finpile import storage
 from finpile.as_of.counts import Ledger, Texts, stage_counts
 from finpile.as_of.cut import Cut, ends_of
-from finpile.counts.published import count_documents, count_ledger, facts_of
+from finpile.counts.published import write_documents, write_ledger
 from finpile.dedup.order import UNDATED
 from finpile.documents.document import with_column
 from finpile.documents.ledger import PUBLISHED_LEDGER_SCHEMA
 from finpile.errors import InputError, IntegrityError
-from finpile.output.layout import Layout, read_published
+from finpile.output.layout import Layout
 from finpile.output.published_files import PublishedFile, PublishedFiles
 from finpile.output.stage_record import file_record
 from finpile.output.takedowns import TAKEDOWN, list_path, read_takedowns
 from finpile.plugins import stages
+from finpile.storage.sizes import READ_BYTES
 
 
 def must_decide(source: Layout, manifest: Mapping[str, Any], cut: Cut) -> bool:
@@ -58,44 +59,44 @@ def write_cut(
     target: Layout,
     manifest: Mapping[str, Any],
     cut: Cut,
-    after_file: Callable[[], None] = lambda: None,
+    after_part: Callable[[], None] = lambda: None,
 ) -> dict[str, dict[str, Any]]:
     """Writes `documents/` and `removed/` of the corpus as of a day; returns the counts of the stages up to `split`.
 
-    Files keep their names, and those without a row are left out. One file is in memory at a time, and the spans of the
-    ledger; `after_file` is called while it is.
+    Files keep their names, and those without a row are left out. A part of one file is in memory at a time, and the
+    spans of the ledger; `after_part` is called while it is.
 
     Raises: IntegrityError if a row of the ledger names a document that is not from that day or before: then a decision
     depended on a later one; IntegrityError for a file that is not as it was written.
     """
     files = PublishedFiles(source, manifest)
     ledger, texts = Ledger(), Texts(manifest)
-    removed = []
-    for file in files.below("removed"):
-        rows, path = rows_of_day(file, cut), file.path
-        if rows.num_rows:
+
+    def removals(file: PublishedFile) -> Iterator[pa.Table]:
+        for rows in parts_of_day(file, cut):
             ledger.add(rows)
             texts.add_spans(rows)
-            storage.write_parquet(
-                storage.join(target.root, path),
-                rows.select(PUBLISHED_LEDGER_SCHEMA.names).cast(PUBLISHED_LEDGER_SCHEMA),
-            )
-            removed.append(count_ledger(target.root, path, rows["stage"][0].as_py(), rows))
-        after_file()
-    for entry in removed:
-        ledger.find(texts.add_removed(read_published(target.root, entry["path"])))
-    documents = []
-    for file in files.below("documents"):
-        rows, path = rows_of_day(file, cut), file.path
-        if rows.num_rows:
-            rows = _with_copies(rows, ledger.copies)
+            yield rows.select(PUBLISHED_LEDGER_SCHEMA.names).cast(PUBLISHED_LEDGER_SCHEMA)
+            after_part()
+
+    def kept(file: PublishedFile) -> Iterator[pa.Table]:
+        for part in parts_of_day(file, cut):
+            rows = _with_copies(part, ledger.copies)
             texts.add(rows)
             ledger.find(rows["id"].to_pylist())
-            stored = rows.drop_columns(["dataset", "source"])
-            storage.write_parquet(storage.join(target.root, path), stored)
-            facts = facts_of(files.facts_of(path), rows)
-            documents.append(count_documents(target.root, path, rows, facts))
-        after_file()
+            yield rows
+            after_part()
+
+    found = (write_ledger(target.root, file.path, removals(file)) for file in files.below("removed"))
+    removed = [counts for counts in found if counts is not None]
+    for entry in removed:
+        for rows in _parts(target, entry):
+            ledger.find(texts.add_removed(rows))
+    found = (
+        write_documents(target.root, file.path, kept(file), files.facts_of(file.path))
+        for file in files.below("documents")
+    )
+    documents = [counts for counts in found if counts is not None]
     if missing := ledger.missing():
         raise IntegrityError(
             f"{source.root}: a document up to {cut.day} was removed in favour of {missing}, which is later: the build "
@@ -110,13 +111,16 @@ def count_again(target: Layout, manifest: Mapping[str, Any], split: Mapping[str,
     `manifest` is that of the whole build.
     """
     texts = Texts(manifest)
-    for entry in split["ledger"]:
-        texts.add_spans(read_published(target.root, entry["path"]))
-    for entry in split["ledger"]:
-        texts.add_removed(read_published(target.root, entry["path"]))
-    for entry in split["documents"]:
-        texts.add(read_published(target.root, entry["path"]))
+    for add, kind in ((texts.add_spans, "ledger"), (texts.add_removed, "ledger"), (texts.add, "documents")):
+        for entry in split[kind]:
+            for rows in _parts(target, entry):
+                add(rows)
     return stage_counts(manifest, split["documents"], split["ledger"], texts)
+
+
+def _parts(target: Layout, counts: Mapping[str, Any]) -> Iterator[pa.Table]:
+    """The rows of a file that was written, from its counts."""
+    return PublishedFile.of_counts(target.root, counts).parts(size_bytes=READ_BYTES)
 
 
 def takedowns_of_day(source: Layout, manifest: Mapping[str, Any], cut: Cut) -> pa.Table:
@@ -138,10 +142,12 @@ def write_takedowns(target: Layout, listed: pa.Table) -> dict[str, Any] | None:
     return asdict(file_record(target.root, path, listed.num_rows))
 
 
-def rows_of_day(file: PublishedFile, cut: Cut) -> pa.Table:
-    """The rows of a file of documents or of the ledger that are about documents up to the day."""
-    table = file.table()
-    return table.filter(pa.array(cut.has(table["timestamp"])))
+def parts_of_day(file: PublishedFile, cut: Cut) -> Iterator[pa.Table]:
+    """The rows of a file of documents or of the ledger that are about documents up to the day, without empty parts."""
+    for table in file.parts(size_bytes=READ_BYTES):
+        rows = table.filter(pa.array(cut.has(table["timestamp"])))
+        if rows.num_rows:
+            yield rows
 
 
 def _with_copies(documents: pa.Table, copies: Mapping[str, int]) -> pa.Table:

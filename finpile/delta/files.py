@@ -7,10 +7,10 @@ the checksum and the counts. So a version's files, names and log follow from the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 from urllib.parse import quote
 
@@ -27,6 +27,7 @@ from finpile.output.manifest import SNAPSHOT
 from finpile.output.published_files import PublishedFile, PublishedFiles
 from finpile.output.snapshots import COPIES_SCHEMA, number_of, read_copies, with_copies
 from finpile.output.stage_record import fingerprint
+from finpile.storage.sizes import READ_BYTES
 
 #: Hexadecimal digits of a checksum in the name of a file.
 _NAME_DIGITS = 32
@@ -63,7 +64,7 @@ class TableFile:
         if self.counts is None:
             self.file.link(url)
         else:
-            storage.write_parquet(url, self._counted(self.counts))
+            storage.write_parquet_parts(url, self._counted(self.counts))
 
     def is_linked(self, folder: str) -> bool:
         """Whether the file that is in the folder of its table is a hard link of the published one."""
@@ -75,7 +76,7 @@ class TableFile:
         linked."""
         url = storage.join(folder, self.path)
         if self.counts is not None:
-            return storage.is_parquet_of(url, self._counted(self.counts))
+            return storage.is_parquet_of(url, partial(self._counted, self.counts))
         return self.is_linked(folder) or storage.digest_of(url) == self.file.record.checksum
 
     def remove_altered(self, folder: str) -> None:
@@ -83,9 +84,9 @@ class TableFile:
         if storage.is_file(storage.join(folder, self.path)) and not self.is_whole(folder):
             storage.remove_files(folder, [self.path])
 
-    def _counted(self, counts: pa.Table) -> pa.Table:
-        """The rows of the published file, with the counts of the version."""
-        return with_copies(self.file.stored(), counts)
+    def _counted(self, counts: pa.Table) -> Iterator[pa.Table]:
+        """The rows of the published file, with the counts of the version, in parts."""
+        return (with_copies(part, counts) for part in self.file.stored_parts(size_bytes=READ_BYTES))
 
     def added(self, table: Table, folder: str) -> Action:
         """Delta's action `add`; the file is in the folder of its table.

@@ -44,6 +44,7 @@ from finpile.documents.document import DOCUMENT_FOLDERS, Label, label_of
 from finpile.documents.ledger import LEDGER_FOLDERS
 from finpile.output.work_folder import WorkFolder
 from finpile.plugins import stages
+from finpile.storage.sizes import READ_BYTES
 
 #: Beside a tokenizer: the model before its cut to the vocabulary.
 MERGED_MODEL = "merged.parquet"
@@ -304,6 +305,14 @@ def read_published(root: str, path: str, columns: Sequence[str] | None = None) -
     url = storage.join(root, path)
     (table,) = with_path_columns(path, columns, lambda stored: [storage.read_parquet(url, stored)])
     return table
+
+
+def read_published_parts(root: str, path: str, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+    """The same, in tables of about `READ_BYTES`; of a file without rows, none."""
+    url = storage.join(root, path)
+    return with_path_columns(
+        path, columns, lambda stored: storage.read_parquet_parts(url, stored, size_bytes=READ_BYTES)
+    )
 
 
 def with_path_columns(

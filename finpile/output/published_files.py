@@ -90,6 +90,10 @@ class PublishedFile:
             self.path, columns, lambda stored: storage.read_parquet_parts(data, stored, size_bytes=size_bytes)
         )
 
+    def stored_parts(self, *, size_bytes: int) -> Iterator[pa.Table]:
+        """As `stored`, in tables of about `size_bytes`; of a file without rows, none."""
+        return storage.read_parquet_parts(self.buffer(), size_bytes=size_bytes)
+
     def batches(self, columns: Sequence[str], *, num_rows: int) -> Iterator[pa.RecordBatch]:
         """Those of the columns that are in a Parquet file, in batches of `num_rows`."""
         with pa.BufferReader(self.buffer()) as stream:

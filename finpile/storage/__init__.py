@@ -51,6 +51,7 @@ from finpile.storage.parquet import (
     read_parquet_parts,
     read_parquet_rows,
     write_parquet,
+    write_parquet_parts,
     write_parquet_rows,
     write_parquet_sorted,
 )
@@ -101,6 +102,7 @@ __all__ = [
     "write_ipc",
     "write_json",
     "write_parquet",
+    "write_parquet_parts",
     "write_parquet_rows",
     "write_parquet_sorted",
 ]

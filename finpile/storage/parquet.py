@@ -9,6 +9,7 @@ import functools
 import hashlib
 import io
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import IO, Any
 
 import numpy as np
@@ -95,7 +96,7 @@ def _write(stream: IO[bytes], table: pa.Table) -> None:
             writer.write_table(table.slice(rows.start, len(rows)), ROW_GROUP_ROWS)
 
 
-def _writer(stream: IO[bytes], schema: pa.Schema) -> pq.ParquetWriter:
+def _writer(stream: IO[bytes] | io.RawIOBase, schema: pa.Schema) -> pq.ParquetWriter:
     return pq.ParquetWriter(
         stream,
         schema,
@@ -116,22 +117,45 @@ def _dictionary_columns(schema: pa.Schema) -> list[str]:
     return [column.path for column in columns if column.path not in _DISTINCT]
 
 
-def is_parquet_of(url: str, table: pa.Table) -> bool:
-    """Whether a file has the bytes that `write_parquet` gives the table.
+def is_parquet_of(url: str, tables: Callable[[], Iterable[pa.Table]]) -> bool:
+    """Whether a file has the bytes that `write_parquet` gives all `tables` joined, of which there is one or more.
 
     Other versions of pyarrow write other bytes: of a file of one, rows and the statistics of columns are compared.
     """
+    hashed = _Hashed()
+    first = next(iter(tables()))
+    _write_rows(hashed, first.schema, tables())
+    if files.digest_of(url) == hashed.digest.hexdigest():
+        return True
+    table = pa.concat_tables(tables())
     with pa.BufferOutputStream() as stream:
         _write(stream, table)
         expected = stream.getvalue()
-    if files.digest_of(url) == hashlib.sha256(expected).hexdigest():
-        return True
     try:
         wanted, found = (read_parquet_footer(source)[0] for source in (expected, url))
         is_other = found.created_by != wanted.created_by
         return bool(is_other and _statistics(found) == _statistics(wanted) and read_parquet(url).equals(table))
     except (pa.ArrowException, OSError, ValueError):
         return False
+
+
+class _Hashed(io.RawIOBase):
+    """A stream that keeps the SHA-256 of what is written, and nothing else."""
+
+    def __init__(self) -> None:
+        self.digest = hashlib.sha256()
+        self._size = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._size
+
+    def write(self, data: Any) -> int:
+        self.digest.update(data)
+        self._size += len(data)
+        return len(data)
 
 
 def _statistics(metadata: pq.FileMetaData) -> list[Any]:
@@ -204,9 +228,14 @@ def _views(texts: pa.Array) -> Callable[[int], memoryview]:
 
 def write_parquet_rows(file: File, schema: pa.Schema, tables: Iterable[pa.Table]) -> int:
     """Writes the same file as `write_parquet` of all tables joined, with few of them in memory; returns its rows."""
+    with files.write_atomically(file) as stream:
+        return _write_rows(stream, schema, tables)
+
+
+def _write_rows(stream: IO[bytes] | io.RawIOBase, schema: pa.Schema, tables: Iterable[pa.Table]) -> int:
     left = schema.empty_table()
     num_rows = 0
-    with files.write_atomically(file) as stream, _writer(stream, schema) as writer:
+    with _writer(stream, schema) as writer:
         for table in tables:
             num_rows += table.num_rows
             left = pa.concat_tables([left, table.cast(schema)])
@@ -217,6 +246,13 @@ def write_parquet_rows(file: File, schema: pa.Schema, tables: Iterable[pa.Table]
         if left.num_rows or not num_rows:
             writer.write_table(left.combine_chunks(), ROW_GROUP_ROWS)
     return num_rows
+
+
+def write_parquet_parts(file: File, tables: Iterable[pa.Table]) -> int:
+    """The same for tables of one schema; without a row it writes no file, and returns 0."""
+    some = filter(len, tables)
+    first = next(some, None)
+    return 0 if first is None else write_parquet_rows(file, first.schema, chain([first], some))
 
 
 def read_parquet(source: Source, columns: list[str] | None = None) -> pa.Table:

@@ -14,6 +14,8 @@ _MANY_SHARDS = 4096
 #: Text bytes of one published Parquet file, about; of the files of a small source down to an eighth. A worker holds
 #: the rows of a file while it sorts them.
 PART_BYTES, _LEAST_PART = 128 << 20, 8
+#: Bytes of a published file that commands on a finished build hold at once.
+READ_BYTES = 8 << 20
 #: A task of `ingest` reads files that together have at least 4 MiB as they are stored: compressed, about a shard of
 #: text. Small sources have up to 16 tasks.
 LEAST_TASK_BYTES, SMALL_SOURCE_TASKS = 4 << 20, 16

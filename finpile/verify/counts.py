@@ -7,15 +7,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from finpile.counts.dates import DateCounts
-from finpile.counts.published import counts_of_documents
+from finpile.counts.published import counts_of_documents, sum_of_documents, sum_of_removed
 from finpile.counts.stages import StageCounts
 from finpile.documents.document import Label, label_of
 from finpile.documents.ledger import count_removed
 from finpile.filings.facts import fact_counts
-from finpile.output.layout import facts_part, row_of
+from finpile.output.layout import facts_part, row_of, values_in_path
 from finpile.output.takedowns import TAKEDOWN
 from finpile.plugins.stages import dedup_stages
 from finpile.verify.check import Check
@@ -29,18 +28,19 @@ _COUNTED = {
     "clean": ("documents", "removed", "removed_bytes", "spans", "text_bytes"),
 }
 _OF_DATES = ("undated", "unreadable_dates")
+_OF_FACTS = ("unit", "shown", "hidden", "start")
 _NOTED = ("stage", "dataset", "source", "id", "reason", "detail", "start", "timestamp")
 
 
 def checks(output: Output) -> list[Check]:
     """Reads documents and ledger."""
     stages = output.counts
-    facts = {path: fact_counts(table) for path, table in output.tables("facts", ["unit", "shown", "hidden", "start"])}
+    facts = {path: fact_counts(output.table(path, _OF_FACTS)) for path in output.paths("facts")}
     documents = {
-        path: {**_count_documents(path, table), **facts.get(facts_part(path), {})}
-        for path, table in output.tables("documents")
+        path: {**_count_documents(path, output.parts(path)), **facts.get(facts_part(path), {})}
+        for path in output.paths("documents")
     }
-    ledger = {path: _count_ledger(table) for path, table in output.tables("removed")}
+    ledger = {path: _count_ledger(path, output.parts(path)) for path in output.paths("removed")}
     wrong = [*_differ(stages["split"]["documents"], documents), *_differ(stages["split"]["ledger"], ledger)]
     return [
         Check.of(
@@ -51,14 +51,16 @@ def checks(output: Output) -> list[Check]:
     ]
 
 
-def _count_documents(path: str, table: pa.Table) -> dict[str, Any]:
+def _count_documents(path: str, parts: Iterable[pa.Table]) -> dict[str, Any]:
     dataset, source = row_of(path)
-    return {"dataset": dataset, "source": source, "rows": table.num_rows, **counts_of_documents(table)}
+    counts = sum_of_documents(map(counts_of_documents, parts))
+    return {"dataset": dataset, "source": source, "rows": counts["documents"], **counts}
 
 
-def _count_ledger(table: pa.Table) -> dict[str, Any]:
-    (stage,) = pc.unique(table["stage"]).to_pylist()
-    return {"stage": stage, "rows": table.num_rows, "removed": count_removed(table)}
+def _count_ledger(path: str, parts: Iterable[pa.Table]) -> dict[str, Any]:
+    counted = [(part.num_rows, count_removed(part)) for part in parts]
+    num_rows, removed = sum(number for number, _ in counted), sum_of_removed(rows for _, rows in counted)
+    return {"stage": values_in_path(path)["stage"], "rows": num_rows, "removed": removed}
 
 
 def _differ(recorded: Iterable[_Row], found: Mapping[str, _Row]) -> list[str]:

@@ -29,7 +29,8 @@ def checks(output: Output) -> list[Check]:
     for paths in _scopes(output, dedup["scope"]):
         digests = bytearray()
         for path in paths:
-            digests += _digests(output.table(path, _COLUMNS), fold)
+            for table in output.parts(path, _COLUMNS):
+                digests += _digests(table, fold)
         total += len(digests) // DIGEST_BYTES
         if again := repeated(digests):
             names = " and ".join(_named(output, paths, fold, again[0]))
@@ -64,9 +65,9 @@ def _named(output: Output, paths: Iterable[str], fold: exact.Fold, digest: bytes
     """The ids of the first two documents of a digest."""
     found: list[str] = []
     for path in paths:
-        table = output.table(path, _COLUMNS)
-        is_it = pc.equal(exact.document_digests(table, fold), pa.scalar(digest, pa.binary(DIGEST_BYTES)))
-        found += table["id"].filter(is_it).to_pylist()
+        for table in output.parts(path, _COLUMNS):
+            is_it = pc.equal(exact.document_digests(table, fold), pa.scalar(digest, pa.binary(DIGEST_BYTES)))
+            found += table["id"].filter(is_it).to_pylist()
         if len(found) > 1:
             break
     return found[:2]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from finpile.output.layout import Layout, read_published
+from finpile.output.layout import Layout, read_published, read_published_parts
 from finpile.output.manifest import counts_by_stage, published
 from finpile.output.published_files import Advance
 
@@ -43,5 +43,11 @@ class Output:
         return table
 
     def tables(self, folder: str, columns: Sequence[str] | None = None) -> Iterator[tuple[str, pa.Table]]:
-        """The path and the rows of each file below a folder."""
-        return ((path, self.table(path, columns)) for path in self.paths(folder))
+        """The path and rows of each file below a folder; a file with many rows is several tables."""
+        return ((path, table) for path in self.paths(folder) for table in self.parts(path, columns))
+
+    def parts(self, path: str, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """As `table`, in parts."""
+        for table in read_published_parts(self.layout.root, path, columns):
+            self.advance(table.nbytes)
+            yield table

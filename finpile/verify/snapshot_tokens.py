@@ -6,7 +6,7 @@ without those that had the same text before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from finpile.output.layout import heldout_tokens, row_of
 from finpile.output.manifest import SNAPSHOT
 from finpile.output.published_files import PublishedFile, PublishedFiles
 from finpile.output.snapshots import BUILD, numbers, read_snapshot
+from finpile.storage.sizes import READ_BYTES
 from finpile.tokens.store import TokenMeta
 from finpile.tokens.tokenizers.opening import open_build_tokenizer
 from finpile.verify import tokens
@@ -59,15 +60,17 @@ def _of_snapshot(snapshot: Output, files: PublishedFiles) -> Check:
     if why := _why_not(files, [*added, *replaced]):
         return Check(name, True, why)
     tokenizer = open_build_tokenizer(snapshot.layout)
-    meta, known = tokens.token_meta(snapshot, tokenizer), _texts([files[path] for path in replaced])
+    meta = tokens.token_meta(snapshot, tokenizer)
     expected = tokens.Expected(tokenizer, meta.sequence_length, None, [files[path] for path in added])
+    known = _texts([files[path] for path in replaced], [files[path] for path in added])
+
+    def choose(documents: pa.Table) -> pa.Array:
+        texts = zip(documents["id"].to_pylist(), map(text_digest, text_views(documents)), strict=True)
+        return pa.array([known.get(identifier) != digest for identifier, digest in texts], pa.bool_())
+
     for number, path in enumerate(added):
-        table = files[path].table(tokens.COLUMNS)
-        snapshot.advance(table["text"].nbytes)
-        texts = zip(table["id"].to_pylist(), map(text_digest, text_views(table)), strict=True)
-        new = pa.array([known.get(identifier) != digest for identifier, digest in texts], pa.bool_())
-        if rows := pc.indices_nonzero(new).to_pylist():
-            expected.add(table.filter(new), number, rows)
+        parts = files[path].parts(tokens.COLUMNS, size_bytes=READ_BYTES)
+        expected.add(number, tokens.watched(parts, snapshot.advance), choose)
     return Check.of(name, _differences(snapshot, facts, meta, expected), count_of(expected.num_tokens, "token"))
 
 
@@ -94,11 +97,12 @@ def _differences(snapshot: Output, facts: Mapping[str, Any], meta: TokenMeta, ex
     return wrong
 
 
-def _texts(files: Iterable[PublishedFile]) -> dict[str, bytes]:
-    """The digests of the texts in published files, by the id of their document."""
+def _texts(replaced: Iterable[PublishedFile], added: Sequence[PublishedFile]) -> dict[str, bytes]:
+    """The digests of the texts that documents of added files have in replaced ones, by their ids."""
     found: dict[str, bytes] = {}
-    for file in files:
-        table = file.table(("id", "text"))
+    ids = pa.concat_arrays([chunk for file in added for chunk in file.pages(["id"])["id"].chunks]) if added else None
+    for file in replaced if added else ():
+        table = file.matching(("id",), lambda rows: pc.is_in(rows["id"], ids), ("id", "text"))
         found |= dict(zip(table["id"].to_pylist(), map(text_digest, text_views(table)), strict=True))
     return found
 
@@ -109,5 +113,6 @@ def _why_not(files: PublishedFiles, paths: list[str]) -> str | None:
     for path in paths:
         if path not in files:
             return f"not compared: {path} was vacuumed"
-        blank += pc.sum(pc.equal(pc.binary_length(files[path].table(["text"])["text"]), 0)).as_py() or 0
+        for part in files[path].parts(["text"], size_bytes=READ_BYTES):
+            blank += pc.sum(pc.equal(pc.binary_length(part["text"]), 0)).as_py() or 0
     return f"not compared: {blank:,} of the documents are blank since they were taken down" if blank else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -26,7 +26,8 @@ from finpile.documents.split import HELDOUT, TRAIN
 from finpile.errors import count_of
 from finpile.output.layout import heldout_tokens, row_of
 from finpile.output.published_files import Advance, PublishedFile, PublishedFiles
-from finpile.tokens.counts import count_documents
+from finpile.storage.sizes import READ_BYTES
+from finpile.tokens.counts import document_sizes, sum_sizes
 from finpile.tokens.pack import Runs, cut_runs
 from finpile.tokens.provenance import first_byte_of
 from finpile.tokens.store import SHARD_SUFFIX, TokenMeta, TokenStore
@@ -58,13 +59,18 @@ def checks(output: Output) -> list[Check]:
     expected = Expected(tokenizer, meta.sequence_length, mixture, list(files))
     columns = (*COLUMNS, "num_copies") if mixture else COLUMNS
     for number, file in enumerate(files):
-        table = file.table(columns)
-        expected.add(table, number)
-        output.advance(table["text"].nbytes)
+        expected.add(number, watched(file.parts(columns, size_bytes=READ_BYTES), output.advance))
     found = [_are_counted(counts, expected, meta.sequence_length), _are_encoded(output, meta, expected)]
     if expected.heldout or "heldout" in counts:
         found.append(_are_held_out(output, meta, counts.get("heldout", []), expected))
     return [*found, mixture.check()] if mixture else found
+
+
+def watched(parts: Iterable[pa.Table], advance: Advance) -> Iterator[pa.Table]:
+    """The parts of a file; `advance` receives the bytes of their texts."""
+    for part in parts:
+        yield part
+        advance(part["text"].nbytes)
 
 
 def token_meta(output: Output, tokenizer: Tokenizer) -> TokenMeta:
@@ -98,29 +104,43 @@ class Expected:
         self.train = Stream(tokenizer.eot_id, sequence_length)
         self.heldout: dict[tuple[str, str], Stream] = {}
 
-    def add(self, table: pa.Table, file: int, rows: Sequence[int] | None = None) -> None:
-        """Adds documents of a file, which are these rows of it (None: all)."""
+    def add(self, file: int, parts: Iterable[pa.Table], choose: Callable[[pa.Table], pa.Array] | None = None) -> None:
+        """Adds the documents of a file that `choose` marks; None: all."""
+        first, rows, sizes, digests = 0, list[int](), list[pa.Table](), list[bytes]()
+        for part in parts:
+            numbers = np.arange(first, first + part.num_rows)
+            first += part.num_rows
+            if choose is not None:
+                mask = choose(part)
+                part, numbers = part.filter(mask), numbers[mask.to_numpy(zero_copy_only=False)]
+                rows += numbers.tolist()
+            if part.num_rows:
+                own = [text_digest(view) for view in text_views(part)]
+                sizes.append(self._add(part, own, [place(file, row) for row in numbers.tolist()]))
+                digests += own
+        if sizes:
+            self._digests[file] = rows if choose else None, b"".join(digests)
+            self.statistics.append(sum_sizes(*row_of(self._files[file].path), sizes))
+
+    def _add(self, table: pa.Table, digests: Sequence[bytes], places: Sequence[int]) -> pa.Table:
+        """Adds documents of one source; returns their sizes."""
         encoded = self._tokenizer.encode_array(table["text"].combine_chunks(), num_threads=os.cpu_count() or 1)
         self.losses += self._tokenizer.losses(table["text"], encoded)
         lengths = pc.list_value_length(encoded)
-        self.statistics.append(count_documents(table, lengths))
         ids: _Ids = encoded.values.to_numpy()
         bounds = encoded.offsets.to_numpy().tolist()
         is_train = pc.equal(table["split"], TRAIN).to_pylist()
-        digests = [text_digest(view) for view in text_views(table)]
-        self._digests[file] = rows, b"".join(digests)
         names = table["id"].to_pylist()
         source, copies = 0, [1] * len(digests)
         if self.mixture is not None:
             source = self.mixture.source_of(table)
             copies = self.mixture.copies(table, digests, lengths.to_numpy(), np.array(is_train, np.bool_))
         for index, (digest, (begin, end)) in enumerate(zip(digests, pairwise(bounds), strict=True)):
-            row = index if rows is None else rows[index]
-            document = place(file, row)
             if is_train[index]:
-                self.train.add(digest, names[index], ids[begin:end], document, copies[index], source)
+                self.train.add(digest, names[index], ids[begin:end], places[index], copies[index], source)
             else:
-                self._heldout(table, index).add(digest, names[index], ids[begin:end], document)
+                self._heldout(table, index).add(digest, names[index], ids[begin:end], places[index])
+        return document_sizes(table, lengths)
 
     @property
     def num_tokens(self) -> int:

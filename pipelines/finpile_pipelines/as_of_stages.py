@@ -23,8 +23,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import storage
-from finpile.as_of import Cut, count_again, rows_of_day
-from finpile.documents.document import CLEAN_SCHEMA, label_of
+from finpile.as_of import Cut, count_again, parts_of_day
+from finpile.documents.document import CLEAN_SCHEMA, Label, label_of
 from finpile.documents.ledger import LEDGER_SCHEMA, count_removed
 from finpile.documents.sums import add_counts
 from finpile.errors import ConfigError, command_line
@@ -32,7 +32,7 @@ from finpile.filings.facts import fact_counts, flat_facts
 from finpile.output import stage_record
 from finpile.output.layout import Layout
 from finpile.output.manifest import CERTIFICATE, counts_by_stage
-from finpile.output.published_files import PublishedFiles
+from finpile.output.published_files import PublishedFile, PublishedFiles
 from finpile.output.stage_record import StageRecord
 from finpile.output.takedowns import by_shard, read_takedowns
 from finpile.output.work_folder import WorkFolder
@@ -133,18 +133,21 @@ class DayStages:
         whole = counts_by_stage(self.manifest)[stage]["sources"]
         removed_bytes = {label_of(row): 0 for row in whole}
         for number, file in enumerate(PublishedFiles(self.whole, self.manifest).below(f"removed/stage={stage}")):
-            rows = rows_of_day(file, self.cut)
-            if rows.num_rows:
-                table = rows.select(LEDGER_SCHEMA.names).cast(LEDGER_SCHEMA)
-                storage.write_parquet(context.folder.numbered("removed", number), table)
-            for row in count_removed(rows):
-                removed_bytes[label_of(row)] += row["num_bytes"]
+            storage.write_parquet_parts(context.folder.numbered("removed", number), self._removed(file, removed_bytes))
         kept = {label_of(row): row for row in counted}
         nothing = {"documents": 0, "text_bytes": 0}
         return [
             {"dataset": dataset, "source": source, "removed_bytes": size, **nothing, **kept.get((dataset, source), {})}
             for (dataset, source), size in removed_bytes.items()
         ]
+
+    def _removed(self, file: PublishedFile, removed_bytes: dict[Label, int]) -> Iterator[pa.Table]:
+        """The rows of a file of the ledger up to the day; adds their bytes to those of their sources."""
+        for part in parts_of_day(file, self.cut):
+            rows = part.select(LEDGER_SCHEMA.names).cast(LEDGER_SCHEMA)
+            for row in count_removed(rows):
+                removed_bytes[label_of(row)] += row["num_bytes"]
+            yield rows
 
 
 def _clean_shards(whole: Layout, manifest: Mapping[str, Any]) -> tuple[ShardRef, ...]:

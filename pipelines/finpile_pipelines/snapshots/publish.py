@@ -9,7 +9,7 @@ All files are written below the snapshot's folder in `.work`, from which `commit
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -17,13 +17,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile import storage
-from finpile.counts.published import FACTS_FILE, count_documents, count_ledger, facts_of, files_of
+from finpile.counts.published import FACTS_FILE, files_of, write_documents, write_ledger
 from finpile.documents.document import label_of
 from finpile.output import stage_record
-from finpile.output.layout import Layout, added_part, rewritten_part, values_in_path
+from finpile.output.layout import Layout, added_part, rewritten_part
 from finpile.output.published_files import PublishedFile
 from finpile.plugins import stages
+from finpile.storage.sizes import READ_BYTES
 from finpile_pipelines.corpus.split import (
     Parts,
     Selection,
@@ -179,17 +179,20 @@ def _without(
     file: PublishedFile, facts: PublishedFile | None, target: Layout, gone: pa.Array, number: int
 ) -> dict[str, Any]:
     """Writes the rows of a published file, and its facts, without those of the documents `gone`, if it has some."""
-    path = file.path
-    found = pc.is_in(file.pages(["id"])["id"], gone)
-    if not pc.any(found).as_py():
+    path, replacing = file.path, rewritten_part(file.path, number)
+    if not pc.any(pc.is_in(file.pages(["id"])["id"], gone)).as_py():
         return {"path": path, "files": None}
-    named = file.table().filter(pc.invert(found))
-    report_progress(named.num_rows, named.nbytes)
-    if not named.num_rows:
-        return {"path": path, "files": []}
-    replacing = rewritten_part(path, number)
-    stored = named.drop_columns(list(values_in_path(path)))
-    storage.write_parquet(storage.join(target.root, replacing), stored)
+    parts = _rows_without(file, gone)
     if path.startswith("documents/"):
-        return {"path": path, "files": [count_documents(target.root, replacing, named, facts_of(facts, named))]}
-    return {"path": path, "files": [count_ledger(target.root, replacing, named["stage"][0].as_py(), named)]}
+        counts = write_documents(target.root, replacing, parts, facts)
+    else:
+        counts = write_ledger(target.root, replacing, (rows.drop_columns(["stage"]) for rows in parts))
+    return {"path": path, "files": [] if counts is None else [counts]}
+
+
+def _rows_without(file: PublishedFile, gone: pa.Array) -> Iterator[pa.Table]:
+    """The rows of a published file without those of the documents `gone`."""
+    for part in file.parts(size_bytes=READ_BYTES):
+        rows = part.filter(pc.invert(pc.is_in(part["id"], gone)))
+        report_progress(rows.num_rows, rows.nbytes)
+        yield rows

@@ -89,8 +89,7 @@ def _digests(files: Iterable[PublishedFile], names: pa.Array) -> dict[str, bytes
     """The digests of the texts of documents in published files, by id."""
     found: dict[str, bytes] = {}
     for file in files:
-        table = file.table(_COLUMNS)
-        table = table.filter(pc.is_in(table["id"], names)).combine_chunks()
+        table = file.matching(("id",), lambda rows: pc.is_in(rows["id"], names), _COLUMNS).combine_chunks()
         if table.num_rows:
             found |= dict(zip(table["id"].to_pylist(), document_digests(table).to_pylist(), strict=True))
     return found
