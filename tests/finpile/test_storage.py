@@ -288,11 +288,24 @@ def test_row_groups_have_as_many_rows_as_fit(
     storage.write_parquet(str(tmp_path / "whole"), table)
     storage.write_parquet_sorted(str(tmp_path / "sorted"), table, pa.array(range(len(texts)), pa.int64()))
     assert storage.write_parquet_rows(str(tmp_path / "rows"), schema, parts) == len(texts)
-    for name in ("whole", "sorted", "rows"):
+    assert storage.write_parquet_parts(str(tmp_path / "parts"), [table.slice(0, 0), *parts]) == len(texts)
+    for name in ("whole", "sorted", "rows", *(["parts"] if texts else [])):
         found = pq.read_metadata(tmp_path / name)
         assert [found.row_group(index).num_rows for index in range(found.num_row_groups)] == expected
-    assert len({(tmp_path / name).read_bytes() for name in ("whole", "sorted", "rows")}) == 1
+    assert len({path.read_bytes() for path in tmp_path.iterdir()}) == 1
     assert storage.read_parquet(str(tmp_path / "whole")).equals(table)
+    assert not texts or storage.is_parquet_of(str(tmp_path / "whole"), lambda: iter(parts))
+
+
+def test_a_file_of_no_rows_is_not_written_in_parts(tmp_path: Path) -> None:
+    assert storage.write_parquet_parts(str(tmp_path / "none"), [rows(0), rows(0)]) == 0
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_file_of_other_rows_is_not_that_of_tables(tmp_path: Path) -> None:
+    storage.write_parquet(str(tmp_path / "file"), rows(3))
+    assert storage.is_parquet_of(str(tmp_path / "file"), lambda: [rows(3).slice(0, 1), rows(3).slice(1)])
+    assert not storage.is_parquet_of(str(tmp_path / "file"), lambda: [rows(3).slice(1)])
 
 
 @pytest.mark.parametrize("count", [0, 3])
