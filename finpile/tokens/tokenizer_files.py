@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from finpile_tokenizer import TokenizerError, UnigramTokenizer
-from finpile_tokenizer.export import CONFIG_FILE, TOKENIZER_FILE, VOCABULARY_FILE
+from finpile_tokenizer import TokenizerError, UnigramTokenizer, Vocabulary
+from finpile_tokenizer.export import CONFIG_FILE, TOKENIZER_FILE, VOCABULARY_FILE, write_tokenizer
 
 from finpile import storage
 from finpile.errors import InputError
@@ -39,10 +39,10 @@ _READ = (
 _FOLDER = "tokenizer"
 
 
-def save_tokenizer(tokenizer: UnigramTokenizer, url: str) -> None:
-    """Writes the tokenizer's files into a folder."""
+def save_tokenizer(vocabulary: Vocabulary, url: str) -> None:
+    """Writes the files of the tokenizer with this vocabulary into a folder."""
     with saved_to(url) as folder:
-        tokenizer.save(folder)
+        write_tokenizer(folder, vocabulary)
 
 
 @contextmanager

@@ -208,7 +208,7 @@ def test_tokenizer_at_a_url_is_that_of_the_files(store: str, tmp_path: Path, pat
     pieces = pa.array([bytes([value]) for value in range(256)] + [b"gold"], pa.large_binary())
     log_probs = np.linspace(-9, -1, len(pieces))
     tokenizer = UnigramTokenizer(Vocabulary(pieces=pieces, log_probs=log_probs, num_models=None, num_requested=258))
-    save_tokenizer(tokenizer, f"{store}/out/tokenizer")
+    save_tokenizer(tokenizer.vocabulary, f"{store}/out/tokenizer")
     loaded = load_tokenizer(f"{store}/out/{path}")
     assert loaded.encode(b"gold rose") == tokenizer.encode(b"gold rose")
     assert open_tokenizer(f"{store}/out/{path}").name == "out"

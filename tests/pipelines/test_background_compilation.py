@@ -19,6 +19,7 @@ from finpile_pipelines.stage import Context, Sizes, Work, sized_engine
 
 from finpile.output.stage_record import StageRecord
 
+ROOT = Path(__file__).resolve().parents[2]
 Eventually = Callable[[Callable[[], Any]], Any]
 
 #: Groups that need no compiler. `slow` ends when its file appears.
@@ -222,3 +223,14 @@ def _context(sizes: Sizes, num_workers: int = 3) -> Context:
         object.__setattr__(context, name, value)
     found: Context = context
     return found
+
+
+@pytest.mark.slow
+def test_a_build_loads_all_kernels_that_it_calls(tmp_path: Path) -> None:
+    """Each is in a group of its stage; one that is in none is compiled by the build, while other kernels are, too."""
+    out, config = tmp_path / "out", ROOT / "pipelines" / "configs" / "sample.yaml"
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "NUMBA_DEBUG_CACHE": "1"}
+    command = [sys.executable, "-m", "finpile_cli", "build", str(config), "-o", str(out), "--workers", "2"]
+    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "data loaded from" in done.stdout
+    assert "data saved to" not in done.stdout

@@ -45,7 +45,7 @@ def tokenizer(tmp_path: Path) -> UnigramTokenizer:
         num_requested=len(pieces) + 1,
     )
     found = UnigramTokenizer(vocabulary)
-    tokenizer_files.save_tokenizer(found, f"{tmp_path}/out/tokenizer")
+    tokenizer_files.save_tokenizer(vocabulary, f"{tmp_path}/out/tokenizer")
     return found
 
 

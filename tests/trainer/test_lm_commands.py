@@ -19,7 +19,7 @@ from finpile_cli import language_models
 from finpile_cli.evaluate import evaluate_command
 from finpile_cli.generate import generate_command
 from finpile_cli.train import train_command
-from finpile_tokenizer import UnigramTokenizer, Vocabulary
+from finpile_tokenizer import Vocabulary
 from finpile_trainer.model.model import ModelConfig
 from finpile_trainer.training.checkpoint import ModelMeta
 
@@ -103,7 +103,7 @@ def save_tokenizer(root: Path, pieces: list[bytes]) -> str:
         num_models=None,
         num_requested=len(every) + 1,
     )
-    tokenizer_files.save_tokenizer(UnigramTokenizer(vocabulary), f"{root}/tokenizer")
+    tokenizer_files.save_tokenizer(vocabulary, f"{root}/tokenizer")
     return tokenizer_files.tokenizer_checksum(Layout(str(root)))
 
 

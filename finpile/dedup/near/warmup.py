@@ -1,4 +1,4 @@
-"""Compiles the kernels of near duplicates, in groups of similar compilation time that can be compiled in parallel.
+"""Compiles the kernels of near duplicates, in groups that can be compiled in parallel.
 
 Each function runs its kernels on a few bytes, which compiles them, or loads them from Numba's cache on disk.
 """
@@ -25,16 +25,15 @@ _TEXTS = ("oil rose and gold fell on monday", "Oil rose and gold fell on Monday"
 
 
 def compile_keys() -> None:
-    """Compiles the kernels of band keys and of number sequences."""
+    """Compiles the kernels of band keys, of number sequences, and of comparisons, which hash words too."""
     band_keys(pa.array(_TEXTS), FAST)
     number_keys(pa.array(["\u0663"]))  # a digit that is hashed by `hash_bytes`
+    resolve_group([text.encode() for text in _TEXTS], [(0, 1)], FAST)
 
 
 def compile_pairs() -> None:
-    """Compiles the kernels of candidate pairs, connected components and the comparison of documents."""
-    pairs = candidate_pairs(pa.table({"key": np.ones(2, np.uint64), "doc": np.arange(2)}))
-    components(pairs)
-    resolve_group([text.encode() for text in _TEXTS], [(0, 1)], FAST)
+    """Compiles the kernels of candidate pairs and of connected components."""
+    components(candidate_pairs(pa.table({"key": np.ones(2, np.uint64), "doc": np.arange(2)})))
 
 
 def compile_earlier() -> None:

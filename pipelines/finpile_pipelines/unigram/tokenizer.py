@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from finpile_tokenizer import UnigramModel, UnigramTokenizer, Vocabulary, prune_to
+from finpile_tokenizer import UnigramModel, Vocabulary, prune_to
 from finpile_tokenizer.warmup import TRAINING_GROUPS
 
 from finpile import storage
@@ -162,7 +162,7 @@ def train(run: TrainingRun, texts: TrainingTexts, kept: DomainModels | None = No
 
 def write_training(training: Training, url: str) -> None:
     """Writes the files `OUTPUTS` to the folder `url`."""
-    save_tokenizer(UnigramTokenizer(training.vocabulary), url)
+    save_tokenizer(training.vocabulary, url)
     write_model(storage.join(url, MERGED_MODEL), training.merged)
     storage.write_json(storage.join(url, TRAINING_FILE), training.about)
 
