@@ -64,7 +64,7 @@ class ShardDocuments:
         return Part(documents=documents, number=ref.index, scope=self.scopes[ref.entry], **known)
 
     def _read(self, ref: ShardRef, reads: Sequence[str], reports: bool) -> Iterator[tuple[pa.Table, float]]:
-        """Tables of one chunk, each with the share of the shard's documents up to its end."""
+        """Tables, each with the share of the shard's documents up to its end."""
         wanted = None if self.rows is None else self.rows.get(ref.index, NO_ROWS)
         gone = removed_rows(self.takedowns if self.sees_removed else self.removals, ref.index)
         removed = removed_rows(self.removals, ref.index) if self.sees_removed else NO_ROWS
@@ -82,12 +82,12 @@ class ShardDocuments:
             rows = np.arange(first, first + joined.num_rows, dtype=np.int32)
             table = joined.select(stored)
             for of_stage in spans:
-                table = with_column(table, "text", cut_rows(table["text"].chunk(0), of_stage, first))
+                table = with_column(table, "text", cut_rows(table["text"].combine_chunks(), of_stage, first))
             keep = ~_is_among(gone, first, len(rows))
             if wanted is not None:
                 keep &= _is_among(wanted, first, len(rows))
             if not keep.all():
-                table, rows = table.filter(pa.array(keep)).combine_chunks(), rows[keep]
+                table, rows = table.filter(pa.array(keep)), rows[keep]
             if len(rows):
                 yield self._with_places(ref, table, rows, removed, names), done / num_rows
 
@@ -104,17 +104,17 @@ class ShardDocuments:
 
 
 def _joined(batches: Iterable[tuple[int, pa.RecordBatch]]) -> Iterator[tuple[int, pa.Table]]:
-    """Batches whose rows follow each other, as tables of one chunk and of about the size of a piece."""
+    """Batches whose rows follow each other, as tables of about the size of a piece."""
     held, first, end, size = list[pa.RecordBatch](), 0, 0, 0
     for start, batch in batches:
         if held and (start != end or size >= _PIECE_BYTES):
-            yield first, pa.Table.from_batches(held).combine_chunks()
+            yield first, pa.Table.from_batches(held)
             held, size = [], 0
         first = first if held else start
         held.append(batch)
         end, size = start + batch.num_rows, size + batch.nbytes
     if held:
-        yield first, pa.Table.from_batches(held).combine_chunks()
+        yield first, pa.Table.from_batches(held)
 
 
 def _is_among(rows: _I32, first: int, size: int) -> npt.NDArray[np.bool_]:

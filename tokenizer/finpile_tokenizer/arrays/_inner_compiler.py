@@ -1,7 +1,7 @@
 """The compiler of functions that only other compiled functions call: they get no machine code of their own.
 
 Numba optimises the LLVM code of each function, and makes machine code of it, before it links the LLVM code into that of
-the functions that call it, where it is optimised again. Without the first of these, kernels compile in .8 of the time.
+the functions that call it, where it is optimised again. Without the first of these, kernels compile in less time.
 
 Source: https://numba.readthedocs.io/en/stable/developer/custom_pipeline.html; numba 0.68, core/typed_passes.py
 (`BaseNativeLowering`) and core/codegen.py (`CPUCodeLibrary.finalize`), whose private methods are overridden here. If
