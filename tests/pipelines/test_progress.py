@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import gzip
 import random
+import subprocess
+import sys
 import zipfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -263,3 +265,23 @@ def test_one_large_file_is_read_in_parts_of_its_stored_size(kind: str, tmp_path:
     assert len(set(positions)) >= 4
     assert 0 < positions[0] < file.size_bytes / 2
     assert positions[-1] <= file.size_bytes
+
+
+def test_posts_of_a_worker_replace_those_before_them_on_each_board(tmp_path: Path) -> None:
+    """A worker outlives a pipeline, and with it a board; its next posts are on the board of the next one."""
+    folders = [tmp_path / "first", tmp_path / "second"]
+    for folder in folders:
+        folder.mkdir()
+    program = """
+import os, sys
+from finpile_pipelines.progress import report_note, report_progress
+for folder in sys.argv[1:]:
+    os.environ["FINPILE_PROGRESS_DIR"] = folder
+    report_note("a long step")
+    report_progress(1, 10)
+    report_note("step")
+    report_progress(2, 5)
+"""
+    subprocess.run([sys.executable, "-c", program, *map(str, folders)], check=True)
+    seen = [progress.Board(str(folder), lambda: 0).progress() for folder in folders]
+    assert [(one.num_documents, one.size_bytes, one.note) for one in seen] == [(3, 15, "step"), (6, 30, "step")]
