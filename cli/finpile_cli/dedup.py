@@ -154,8 +154,7 @@ def dedup_command(
     console = Console(as_json)
     with named_by_options():
         dedup = _dedup_config(order, near, exact_fold, settings)
-    has_kernels = dedup.near is not None or dedup.substring is not None
-    with heavy_imports(is_lean=placement.is_local, has_kernels=has_kernels):
+    with heavy_imports(is_lean=placement.is_local):
         from finpile_cli.dedup_inputs import find_inputs
 
     with named_by_options():

@@ -22,19 +22,18 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def heavy_imports(*, is_lean: bool = False, has_kernels: bool = True) -> Iterator[None]:
+def heavy_imports(*, is_lean: bool = False) -> Iterator[None]:
     """A context for imports that create many permanent objects.
 
     Disables the garbage collector during the imports and excludes the created objects from later collections. With
-    `is_lean`, packages are left out that only Beam's own connectors use: for the local runner without added stages; and
-    Numba, unless the command `has_kernels` to call.
+    `is_lean`, packages are left out that only Beam's own connectors use: for the local runner without added stages.
     """
     gc.disable()
     try:
         if is_lean:
             from finpile_pipelines.runner.lean_imports import import_lean
 
-            import_lean(has_kernels=has_kernels)
+            import_lean()
         yield
     finally:
         gc.freeze()

@@ -9,16 +9,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile.clean.html.table_shares import COUNTS
 from finpile.clean.stage.parts import divided
 from finpile.counts.dates import DateCounts
 from finpile.counts.stages import EARLY, StageCounts
 from finpile.counts.texts import TextCounts
 from finpile.documents.document import Label, label_of, text_views
+from finpile.filings.facts import TABLE_COUNTS
 from finpile.output.manifest import counts_by_stage
 from finpile.plugins import stages
 
-_PARTS, _FACTS = "parts_more", ("facts", "facts_found", *COUNTS)
+_PARTS, _FACTS = "parts_more", ("facts", "facts_found", *TABLE_COUNTS)
 #: What `clean` counts beside that.
 _OF_CLEAN = ("text_bytes", "spans", "digest", "digest_before_filters", "undated", "unreadable_dates")
 

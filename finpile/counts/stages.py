@@ -43,7 +43,8 @@ class Counts:
     def change(self, by: Counts, sign: int = 1) -> None:
         """Adds `by`, or takes it back with the sign -1."""
         for name in _NUMBERS:
-            setattr(self, name, getattr(self, name) + sign * getattr(by, name))
+            if number := getattr(by, name):
+                setattr(self, name, getattr(self, name) + sign * number)
         for reason, number in by.removed.items():
             self.removed[reason] += sign * number
 
@@ -99,7 +100,9 @@ class StageCounts:
 
     def change(self, stage: str, label: Label, by: Counts, sign: int = 1) -> None:
         """Adds to the counts of a source, or takes back."""
-        self._found.setdefault((stage, label), Counts()).change(by, sign)
+        if (counts := self._found.get((stage, label))) is None:
+            counts = self._found[stage, label] = Counts()
+        counts.change(by, sign)
 
     def merge(self, other: StageCounts, sign: int = 1) -> None:
         """Adds all counts of another sum, or takes them back."""

@@ -35,7 +35,8 @@ class TextCounts:
         for stage in self._dedup:
             text = texts[stage] = self._spans.before(stage, identifier, text)
         before = self._spans.before("clean", identifier, text)
-        digest, digest_before = (multiset_digest([identifier], [each]) for each in (text, before))
+        digest = multiset_digest([identifier], [text])
+        digest_before = digest if before is text else multiset_digest([identifier], [before])
         self.counts.change("clean", label, Counts(digest=digest, digest_before_filters=digest_before))
         return texts
 

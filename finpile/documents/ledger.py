@@ -146,7 +146,8 @@ class Spans:
 
     def before(self, stage: str, identifier: str, after: bytes) -> bytes:
         """The text of a document before a stage, from the text after it."""
-        return restore(after, self._found.get(stage, {}).get(identifier, ()))
+        spans = self._found[stage].get(identifier) if stage in self._found else None
+        return restore(after, spans) if spans else after
 
 
 def cut_spans(texts: pa.LargeStringArray, rows: _I64, starts: _I64, ends: _I64) -> pa.LargeStringArray:

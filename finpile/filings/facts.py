@@ -50,6 +50,9 @@ _OF_DOCUMENT = (
 FACTS = pa.field("facts", pa.list_(pa.struct(_OF_FACT)), nullable=False)
 #: The files of `facts/`.
 FACT_SCHEMA = pa.schema([pa.field("id", pa.string(), nullable=False), *_OF_FACT, *_OF_DOCUMENT])
+#: Counts of figures by `finpile.clean.html.table_shares`: in rows with a label, in a line that has it, in grids below a
+#: head, in a column that has it.
+TABLE_COUNTS = ("row_figures", "row_figures_found", "head_figures", "head_figures_found")
 #: Columns of `facts/` and the keys of `meta` from which they are.
 _META = {"form": "form_type", "accession": "accession", "filed": "filed", "accepted": "accepted"}
 _FORMS = {"filed": "%Y%m%d", "accepted": "%Y%m%d%H%M%S"}

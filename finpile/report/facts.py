@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from finpile.clean.html.table_shares import COUNTS
 from finpile.documents.document import Label, label_of
+from finpile.filings.facts import TABLE_COUNTS
 from finpile.report.figures import count, name, percent
 from finpile.report.statistics import FactStatistics
 from finpile.report.table import Field, Table, table_of
@@ -27,7 +27,7 @@ def fact_statistics(
                 total[place] += row["facts"]
                 total[place + 1] += row["facts_found"]
             if place == 0:
-                tables[label_of(row)].update({name: row.get(name, 0) for name in COUNTS})
+                tables[label_of(row)].update({name: row.get(name, 0) for name in TABLE_COUNTS})
     return tuple(
         FactStatistics(
             dataset=dataset,
@@ -36,7 +36,7 @@ def fact_statistics(
             num_found=total[1],
             num_facts_kept=total[2],
             num_found_kept=total[3],
-            **dict(zip(_OF_TABLES, (tables[dataset, source][name] for name in COUNTS), strict=True)),
+            **dict(zip(_OF_TABLES, (tables[dataset, source][name] for name in TABLE_COUNTS), strict=True)),
         )
         for (dataset, source), total in sorted(sums.items())
     )

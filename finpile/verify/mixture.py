@@ -24,7 +24,8 @@ _COUNTS = ("documents", "tokens", "effective_documents", "effective_tokens")
 def ids_digest(ids: npt.NDArray[np.int32], source: int, place: int = 0) -> int:
     """A digest of a document's ids, the number of its source, and its place in the published files."""
     person = source.to_bytes(4, "little") + place.to_bytes(8, "little", signed=True)
-    return int.from_bytes(hashlib.blake2b(ids.astype(np.int32).tobytes(), digest_size=16, person=person).digest())
+    data = np.ascontiguousarray(ids, np.int32).data
+    return int.from_bytes(hashlib.blake2b(data, digest_size=16, person=person).digest())
 
 
 class Mixture:

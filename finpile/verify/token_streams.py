@@ -69,12 +69,12 @@ class Stream:
         self.num_tokens += num_copies * (len(ids) + 1)
         self.digest = (self.digest + num_copies * ids_digest(ids, source, document)) % MODULUS
         for copy in range(num_copies):
-            self._add_last(Place(position(digest, copy), name, source, document, ids))
+            place = position(digest, copy)
+            if self._last_tokens < self._sequence_length or place >= self._last[0].position:
+                self._add_last(Place(place, name, source, document, ids.copy()))
 
     def _add_last(self, entry: Place) -> None:
-        if self._last_tokens >= self._sequence_length and entry.position < self._last[0].position:
-            return
-        heapq.heappush(self._last, entry._replace(ids=entry.ids.copy()))
+        heapq.heappush(self._last, entry)
         self._last_tokens += len(entry.ids) + 1
         while self._last_tokens - len(self._last[0].ids) - 1 >= self._sequence_length:
             self._last_tokens -= len(heapq.heappop(self._last).ids) + 1

@@ -39,6 +39,21 @@ assert pyarrow.table(pandas.DataFrame({"a": [1.0, None]}))["a"].null_count == 1
 """
 
 
+_FIRST_CALL = """
+import sys
+from finpile_pipelines.runner.lean_imports import import_lean
+import_lean()
+import pyarrow
+from finpile.dedup import find_near_duplicates
+from finpile.dedup.near.minhash import FAST, band_keys
+def imported():
+    return [name for name in ("numba", "scipy", "cffi") if name in sys.modules]
+before = imported()
+assert band_keys(pyarrow.array(["gold rose"]), FAST).shape[0] == 1
+print(before, imported())
+"""
+
+
 def run(*arguments: str) -> str:
     done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=True)
     assert done.stderr == ""
@@ -58,6 +73,16 @@ def test_exact_duplicates_alone_import_no_kernels(tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text("".join(json.dumps(document) + "\n" for document in documents))
     command = ("dedup", f"{tmp_path}/in.jsonl", "-o", f"{tmp_path}/out", "--near", "none")
     assert run("-c", _PROGRAM, "numba,resiliparse,rapidfuzz", *command).splitlines()[-1] == "[] system"
+
+
+def test_a_check_of_a_build_without_tokens_calls_no_kernels(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text('{"text": "Gold rose."}\n{"text": "Gold rose."}\n')
+    run("-m", "finpile_cli", "dedup", f"{tmp_path}/in.jsonl", "-o", f"{tmp_path}/out", "--near", "none")
+    assert run("-c", _PROGRAM, "numba,resiliparse", "verify", f"{tmp_path}/out").splitlines()[-1].startswith("[] ")
+
+
+def test_numba_is_imported_by_the_first_call_of_a_kernel_without_optional_packages() -> None:
+    assert run("-c", _FIRST_CALL) == "[] ['numba']\n"
 
 
 def test_data_frames_can_be_converted_after_lean_imports() -> None:

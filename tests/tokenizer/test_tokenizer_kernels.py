@@ -115,7 +115,7 @@ def test_inner_functions_are_compiled_into_the_kernels_that_call_them() -> None:
     assert four_times(3) == 12
     has_machine_code = [
         compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name) != 0
-        for dispatcher in (twice, four_times)
+        for dispatcher in (twice.dispatcher, four_times)
         for compiled in dispatcher.overloads.values()
     ]
     assert has_machine_code == [False, True]

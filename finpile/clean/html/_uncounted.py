@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from llvmlite.ir import Constant
-from numba.extending import intrinsic, overload
+from finpile_tokenizer.arrays.jit import with_numba
 
 
 def uncounted(array: Any) -> Any:
@@ -19,20 +18,24 @@ def uncounted(array: Any) -> Any:
     return array
 
 
-@intrinsic
-def _without_owner(_: Any, array: Any) -> Any:
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        view = context.make_array(signature.return_type)(context, builder, value=arguments[0])
-        view.meminfo = Constant(view.meminfo.type, None)
-        view.parent = Constant(view.parent.type, None)
-        return view._getvalue()
+@with_numba
+def _register() -> None:
+    from llvmlite.ir import Constant
+    from numba.extending import intrinsic, overload
 
-    return array(array), code
+    @intrinsic
+    def without_owner(_: Any, array: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            view = context.make_array(signature.return_type)(context, builder, value=arguments[0])
+            view.meminfo = Constant(view.meminfo.type, None)
+            view.parent = Constant(view.parent.type, None)
+            return view._getvalue()
 
+        return array(array), code
 
-@overload(uncounted)
-def _uncounted_compiled(array: Any) -> Callable[[Any], Any]:
-    def compiled(array: Any) -> Any:
-        return _without_owner(array)
+    @overload(uncounted)
+    def compiled_uncounted(array: Any) -> Callable[[Any], Any]:
+        def compiled(array: Any) -> Any:
+            return without_owner(array)
 
-    return compiled
+        return compiled

@@ -22,12 +22,9 @@ from finpile.clean.html._tag_kernels import I64
 from finpile.clean.html.grids import YEAR
 from finpile.clean.html.markup import name_classes
 from finpile.clean.html.xbrl import ANY_TAG, Facts
+from finpile.filings.facts import TABLE_COUNTS
 
-#: The counts: figures in rows with a label, those in a line that has it, figures of grids below a head, those whose
-#: column has it.
-COUNTS = IN_ROWS, IN_LINE, IN_GRIDS, UNDER_HEAD = (
-    "row_figures", "row_figures_found", "head_figures", "head_figures_found",
-)  # fmt: skip
+IN_ROWS, IN_LINE, IN_GRIDS, UNDER_HEAD = TABLE_COUNTS
 _OTHER = re.compile(r"[\W_]+")
 _BAR = re.compile(r"(?<!\\)\|")
 _MAX_LINE = 1 << 16
@@ -45,7 +42,7 @@ def count_tables(page: str, facts: Facts, text: str, places: Mapping[int, tuple[
     ]
     if not figures:
         return {}
-    shares, tables, numbers = dict.fromkeys(COUNTS, 0), _Tables(page), _Lines(text)
+    shares, tables, numbers = dict.fromkeys(TABLE_COUNTS, 0), _Tables(page), _Lines(text)
     for cell, fact in tables.cells_of(sorted(figures)):
         label = tables.label(cell)
         if label is None:

@@ -21,7 +21,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-# Kernels are imported by the functions that call them: every stage numbers documents, and few have pairs.
+from finpile.dedup._hash_kernels import NO_KEY
+from finpile.dedup.near import _pair_kernels
 
 I64 = npt.NDArray[np.int64]
 U64 = npt.NDArray[np.uint64]
@@ -80,8 +81,6 @@ def candidate_pairs(rows: pa.Table) -> pa.Table:
     `rows` has `key` (uint64) and `doc` (int64), one row for each document and band, in any order; rows may be repeated.
     The metadata `LARGE_BUCKETS` is the number of buckets that gave only the pairs of star and chain.
     """
-    from finpile.dedup.near import _pair_kernels
-
     of_buckets, most = _pair_kernels.pair_buckets, MAX_ALL_PAIRS
     return bucket_pairs(rows, (), lambda starts, docs, _: of_buckets(starts, docs, most), most)
 
@@ -123,8 +122,6 @@ def components(pairs: pa.Table) -> pa.Table:
 
     A group is named by its smallest document, so the result does not depend on the order of the pairs.
     """
-    from finpile.dedup.near import _pair_kernels
-
     a, b = pairs["a"].to_numpy(), pairs["b"].to_numpy()
     docs, local = np.unique(np.concatenate([a, b]), return_inverse=True)
     smallest = _pair_kernels.smallest_connected(len(docs), local[: len(a)], local[len(a) :])
@@ -208,8 +205,6 @@ def _table(left: I64, right: I64, schema: pa.Schema) -> pa.Table:
 
 def _shared(rows: pa.Table, order: Sequence[str]) -> tuple[U64, I64]:
     """Returns the distinct keys and documents whose key at least two rows have, by key, `order` and document."""
-    from finpile.dedup._hash_kernels import NO_KEY
-
     keys = rows["key"].to_numpy()
     by_key = np.argsort(keys)
     keys = keys[by_key]

@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 
 import pyarrow.parquet as pq
 
+from finpile.clean import clean_batch
 from finpile.config import SourceConfig
 from finpile.documents.document import PLAIN, DocumentBuilder, RawDocument, text_views
 from finpile.errors import FinpileError
@@ -164,8 +165,6 @@ def _cleaned(source: SourceConfig, documents: Sequence[RawDocument], drop_undate
             break
     if not _is_cleaned(source, documents, drop_undated):
         return size, list(map(_bytes, chosen))
-    from finpile.clean import clean_batch  # numba: not for corpora of plain text
-
     builder = DocumentBuilder(source.dataset, source.label)
     for document in chosen:
         builder.append(document)

@@ -22,6 +22,8 @@ from functools import cache
 from multiprocessing.connection import Connection
 from typing import NoReturn
 
+from finpile_tokenizer.arrays.jit import import_numba
+
 from finpile_pipelines.runner import worker
 from finpile_pipelines.runner.lean_imports import LEAN, import_lean
 
@@ -38,6 +40,7 @@ def main() -> None:
     logging.getLogger().addHandler(logging.NullHandler())  # else Beam logs every step of its own to standard error
     if LEAN in sys.argv:
         import_lean()
+        import_numba()
     with socket.socket(fileno=int(sys.argv[1])) as listener:
         for name in _modules(os.environ):  # while the launcher constructs its first pipeline
             with contextlib.suppress(ImportError):  # the worker that needs it reports it

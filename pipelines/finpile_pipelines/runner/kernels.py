@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from finpile_tokenizer.arrays.jit import import_numba
 
 from finpile_pipelines.process_folder import process_folder
 from finpile_pipelines.runner.child_processes import family, interrupts_blocked, kill
@@ -150,14 +151,12 @@ def is_compiling() -> bool:
 @cache
 def marker_folder() -> Path | None:
     """The folder in which Numba caches one of the kernels; None if it caches nothing or cannot write there."""
-    from numba import config
-    from numba.core.dispatcher import Dispatcher
-
     from finpile.dedup._hash_kernels import sign_documents
 
-    if config.DISABLE_JIT or config.BOUNDSCHECK or not isinstance(sign_documents, Dispatcher):
+    config = import_numba().config
+    if config.DISABLE_JIT or config.BOUNDSCHECK:
         return None
-    folder = Path(str(sign_documents.stats.cache_path))
+    folder = Path(str(sign_documents.dispatcher.stats.cache_path))
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -186,9 +185,9 @@ def _mark(group: str) -> None:
 @cache
 def _cache_key() -> str:
     """Changes whenever Numba would compile again: with the compiler, the processor or a kernel's module."""
-    import numba
     from llvmlite import binding
 
+    numba = import_numba()
     parts = [platform.python_version(), numba.__version__, version("llvmlite")]
     parts += [numba.config.CPU_NAME or binding.get_host_cpu_name()]
     parts += [numba.config.CPU_FEATURES or binding.get_host_cpu_features().flatten()]

@@ -21,6 +21,8 @@ from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
 from types import ModuleType
 
+from finpile_tokenizer.arrays.jit import import_numba_within
+
 #: Packages and modules that they import if they are installed.
 _OPTIONAL = frozenset(
     {"apache_beam.io.gcp.bigquery", "apache_beam.io.gcp.gcsfilesystem", "bson", "cffi", "pandas", "pymongo", "scipy"}
@@ -47,8 +49,8 @@ def is_lean() -> bool:
     return bool(_DONE)
 
 
-def import_lean(*, has_kernels: bool = True) -> None:
-    """Imports pyarrow and, for commands that call kernels, Numba, without optional packages.
+def import_lean() -> None:
+    """Imports pyarrow without optional packages, and lets Numba be imported so when a kernel is called.
 
     It has no effect if it was called before.
     """
@@ -60,9 +62,7 @@ def import_lean(*, has_kernels: bool = True) -> None:
         import pyarrow as pa
 
         pa.array([0])  # pyarrow looks for pandas once
-        if has_kernels:
-            for name in ("numba.np.arraymath", "numba.core.typing.cffi_utils"):
-                importlib.import_module(name)
+    import_numba_within(_lean_numba)
 
 
 def import_beam() -> None:
@@ -72,6 +72,15 @@ def import_beam() -> None:
         return
     with _hidden(), silent_log(), contextlib.suppress(ImportError):
         importlib.import_module("apache_beam")
+
+
+@contextmanager
+def _lean_numba() -> Iterator[None]:
+    """Within it, Numba and those of its modules that look for optional packages are imported."""
+    with _hidden(), silent_log():
+        yield
+        for name in ("numba.np.arraymath", "numba.core.typing.cffi_utils"):
+            importlib.import_module(name)
 
 
 @contextmanager

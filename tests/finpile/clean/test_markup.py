@@ -138,13 +138,14 @@ class Steps(np.ndarray):  # type: ignore[type-arg]
 def test_bytes_read_grow_no_faster_than_the_page(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernels run as Python over bytes that count their reads: twice the page, at most twice the reads."""
     from finpile_tokenizer.arrays import _array_kernels
+    from finpile_tokenizer.arrays.jit import Compiled
 
     from finpile.clean.html import _cost_kernels, _strip_kernels, _table_kernels
 
     for module in (_array_kernels, _tag_kernels, _cost_kernels, _strip_kernels, _table_kernels):
         for key, value in list(vars(module).items()):
-            if hasattr(value, "py_func"):
-                monkeypatch.setattr(module, key, value.py_func)
+            if isinstance(value, Compiled):
+                monkeypatch.setattr(module, key, value.__wrapped__)
     keys, classes = markup.name_classes()
 
     def reads(size: int) -> tuple[int, ...]:

@@ -9,9 +9,10 @@ import pytest
 
 from finpile.clean.html import tables as tables_module
 from finpile.clean.html.page import to_text
-from finpile.clean.html.table_shares import COUNTS, count_tables
+from finpile.clean.html.table_shares import count_tables
 from finpile.clean.html.xbrl import without_marks
 from finpile.clean.stage.normalise import normalise
+from finpile.filings.facts import TABLE_COUNTS
 from tests.support.real_data import find
 
 
@@ -30,7 +31,7 @@ def shares(page: str, form: str, change: Callable[[str], str] = str) -> tuple[in
     read = to_text(page, main_content=False, tables=form)  # type: ignore[arg-type]
     text, places = without_marks(change(normalise(read.marked or read.text)))
     found = count_tables(page, read.facts, text, places)
-    return tuple(found.get(name, 0) for name in COUNTS)
+    return tuple(found.get(name, 0) for name in TABLE_COUNTS)
 
 
 def test_figures_are_in_their_rows_and_under_their_heads() -> None:

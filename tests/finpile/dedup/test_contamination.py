@@ -288,10 +288,10 @@ def test_a_slice_a_chunked_array_and_a_pickled_index_give_the_same() -> None:
     expected = index.find(texts)
     assert expected["row"].to_pylist() == [1] * 6 + [3] * 6
     same = pickle.loads(pickle.dumps(index))
-    signatures = len(_kernels.find_grams.signatures)
+    signatures = len(_kernels.find_grams.dispatcher.signatures)
     for given_texts in (pa.chunked_array([texts[:2], texts[2:]]), pa.table({"text": texts}), texts.cast(pa.string())):
         assert same.find(given_texts).equals(expected)
-    assert len(_kernels.find_grams.signatures) == signatures  # nothing was compiled again
+    assert len(_kernels.find_grams.dispatcher.signatures) == signatures  # nothing was compiled again
     shifted = index.find(texts[1:])
     assert shifted["row"].to_pylist() == [0] * 6 + [2] * 6
     assert shifted["start"].equals(expected["start"])
@@ -321,15 +321,14 @@ def test_settings_that_cannot_be_meant_are_refused(setting: dict[str, Any]) -> N
 BOUNDED = """
 import pyarrow as pa, random
 from numba import config
-from numba.core.dispatcher import Dispatcher
+from finpile_tokenizer.arrays.jit import Compiled
 from finpile.dedup.contamination import _kernels as kernels, evaluation_index as c
 
 assert config.BOUNDSCHECK == 1
 c.compile_kernels()
 def compiled():
-    found = {name: value for name, value in vars(kernels).items()
-             if isinstance(value, Dispatcher) and value.py_func.__module__ == kernels.__name__
-             and "no_cpython_wrapper" not in value.targetoptions}
+    found = {name: one.dispatcher for name, one in vars(kernels).items()
+             if isinstance(one, Compiled) and not one.is_inner and one.__module__ == kernels.__name__}
     # A kernel that is a part of others may be in the cache alone.
     missing = [name for name, one in found.items() if not (one.signatures or one._cache._cache_file._load_index())]
     assert len(found) > 4 and not missing, missing

@@ -11,7 +11,7 @@ PROGRAM = """
 import random
 import pyarrow as pa
 from numba import config
-from numba.core.dispatcher import Dispatcher
+from finpile_tokenizer.arrays.jit import Compiled
 from finpile.config import NearConfig
 from finpile.dedup import _hash_kernels, compile_kernels, deduplicate
 from finpile.dedup.near import _pair_kernels, verify
@@ -20,8 +20,8 @@ from finpile.dedup.near.verify import find_near_duplicates
 
 def compiled():
     kernels = {**vars(_hash_kernels), **vars(_pair_kernels)}
-    found = {name: value for name, value in kernels.items()
-             if isinstance(value, Dispatcher) and "no_cpython_wrapper" not in value.targetoptions}
+    kernels = {name: one for name, one in kernels.items() if isinstance(one, Compiled) and not one.is_inner}
+    found = {name: one.dispatcher for name, one in kernels.items()}
     assert len(found) > 10 and "smallest_connected" in found
     # A kernel that is a part of others may be in the cache alone.
     missing = [name for name, one in found.items() if not (one.signatures or one._cache._cache_file._load_index())]

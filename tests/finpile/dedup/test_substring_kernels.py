@@ -112,7 +112,7 @@ PROGRAM = """
 import numpy as np
 import pyarrow as pa
 from numba import config
-from numba.core.dispatcher import Dispatcher
+from finpile_tokenizer.arrays.jit import Compiled
 from finpile.config import SubstringConfig
 from finpile.dedup.substring import _minimizer_kernels as kernels
 from finpile.dedup.substring import _cover_kernels, _match_kernels, _minimizer_kernels, _snap_kernels
@@ -121,8 +121,7 @@ from finpile.dedup.substring import repeats as module, texts as parts, warmup
 def compiled():
     modules = (_minimizer_kernels, _match_kernels, _cover_kernels, _snap_kernels)
     named = [item for module in modules for item in vars(module).items()]
-    found = {name: value for name, value in named
-             if isinstance(value, Dispatcher) and "no_cpython_wrapper" not in value.targetoptions}
+    found = {name: one.dispatcher for name, one in named if isinstance(one, Compiled) and not one.is_inner}
     assert len(found) >= 8
     # A kernel that is a part of others may be in the cache alone.
     missing = [name for name, one in found.items() if not (one.signatures or one._cache._cache_file._load_index())]

@@ -7,7 +7,7 @@ import sys
 
 _PROGRAM = """
 import pyarrow as pa
-from numba.core.dispatcher import Dispatcher
+from finpile_tokenizer.arrays.jit import Compiled
 from finpile.config import SubstringConfig
 from finpile.dedup.substring import _cover_kernels, _match_kernels, _minimizer_kernels, _snap_kernels, repeats, warmup
 from finpile_pipelines.runner.compile_server import find_group
@@ -15,7 +15,7 @@ from finpile_pipelines.runner.compile_server import find_group
 def signatures():
     modules = (_cover_kernels, _match_kernels, _minimizer_kernels, _snap_kernels)
     found = {(module.__name__, name): kernel for module in modules for name, kernel in vars(module).items()}
-    return {name: set(kernel.signatures) for name, kernel in found.items() if isinstance(kernel, Dispatcher)}
+    return {name: set(one.dispatcher.signatures) for name, one in found.items() if isinstance(one, Compiled)}
 
 for group in warmup.SUBSTRING_GROUPS:
     find_group(group)()

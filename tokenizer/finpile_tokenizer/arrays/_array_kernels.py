@@ -67,4 +67,4 @@ def compile_common() -> None:
 
     Without it each process that compiles kernels needs about a second more.
     """
-    _common.compile("(int64,)")
+    _common.dispatcher.compile("(int64,)")
