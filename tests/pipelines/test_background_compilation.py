@@ -234,3 +234,29 @@ def test_a_build_loads_all_kernels_that_it_calls(tmp_path: Path) -> None:
     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=True)
     assert "data loaded from" in done.stdout
     assert "data saved to" not in done.stdout
+
+
+_FOLDER = """
+import sys
+from finpile_pipelines.runner.kernels import marker_folder, missing_groups
+missing, imported = missing_groups(["finpile.dedup.near.warmup:none"]), "numba" in sys.modules
+from finpile.dedup._hash_kernels import sign_documents
+print(marker_folder(), sign_documents.dispatcher.stats.cache_path, missing, imported)
+"""
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_markers_are_in_a_folder_of_numbas_cache_which_is_found_without_numba(given: bool, tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
+    environment |= {"NUMBA_CACHE_DIR": str(tmp_path)} if given else {}
+    run = subprocess.run([sys.executable, "-c", _FOLDER], env=environment, capture_output=True, text=True, check=True)
+    markers, numbas, missing, imported = run.stdout.split()
+    assert Path(numbas).is_relative_to(markers)
+    assert markers == str(tmp_path) or not given
+    assert (missing, imported) == ("['finpile.dedup.near.warmup:none']", "False")
+
+
+@pytest.mark.parametrize("name", ["NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"])
+def test_what_is_not_cached_has_no_markers(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "1")
+    assert kernels.marker_folder.__wrapped__() is None

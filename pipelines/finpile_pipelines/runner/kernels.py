@@ -16,14 +16,16 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import finpile_tokenizer
 import psutil
-from finpile_tokenizer.arrays.jit import import_numba
 
+import finpile
 from finpile_pipelines.process_folder import process_folder
 from finpile_pipelines.runner.child_processes import family, interrupts_blocked, kill
 
@@ -34,9 +36,14 @@ _WAIT_SECONDS = 0.05
 #: With fewer processes, kernels are compiled by the process that calls them.
 _MIN_PROCESSES = 2
 #: Packages whose kernel modules a marker depends on.
-_PACKAGES = ("finpile", "finpile_tokenizer")
+_PACKAGES = (finpile, finpile_tokenizer)
 _KERNEL_FILES = "**/_*kernels.py"
 _PREFIX = "finpile-kernels-"
+#: Lines of /proc/cpuinfo: of x86, and of ARM.
+_OF_PROCESSOR = (
+    *("vendor_id", "cpu family", "model", "stepping", "flags"),
+    *("cpu implementer", "cpu architecture", "cpu variant", "cpu part", "features"),
+)
 
 
 class Compilation:
@@ -150,19 +157,21 @@ def is_compiling() -> bool:
 
 @cache
 def marker_folder() -> Path | None:
-    """The folder in which Numba caches one of the kernels; None if it caches nothing or cannot write there."""
-    from finpile.dedup._hash_kernels import sign_documents
+    """The first of the folders in which Numba caches kernels, without importing it; None if it caches nothing or cannot
+    write there.
 
-    config = import_numba().config
-    if config.DISABLE_JIT or config.BOUNDSCHECK:
+    Source: numba 0.68, core/caching.py.
+    """
+    if any(os.environ.get(name, "0") not in ("", "0") for name in ("NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK")):
         return None
-    folder = Path(str(sign_documents.dispatcher.stats.cache_path))
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return folder
-    except OSError:
-        return None
+    given = os.environ.get("NUMBA_CACHE_DIR")
+    of_user = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "numba"
+    for folder in [Path(given)] if given else [Path(finpile.__path__[0]) / "dedup" / "__pycache__", of_user]:
+        with suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder):
+                return folder
+    return None
 
 
 def _marker(folder: Path, group: str) -> Path:
@@ -185,16 +194,19 @@ def _mark(group: str) -> None:
 @cache
 def _cache_key() -> str:
     """Changes whenever Numba would compile again: with the compiler, the processor or a kernel's module."""
-    from llvmlite import binding
-
-    numba = import_numba()
-    parts = [platform.python_version(), numba.__version__, version("llvmlite")]
-    parts += [numba.config.CPU_NAME or binding.get_host_cpu_name()]
-    parts += [numba.config.CPU_FEATURES or binding.get_host_cpu_features().flatten()]
-    for name in _PACKAGES:
-        module = sys.modules.get(name)
-        root = Path(module.__file__).parent if module is not None and module.__file__ else None
-        for path in sorted(root.glob(_KERNEL_FILES)) if root is not None else ():
+    parts = [platform.python_version(), version("numba"), version("llvmlite"), _processor()]
+    parts += [f"{name}={os.environ[name]}" for name in ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES") if name in os.environ]
+    for package in _PACKAGES:
+        for path in sorted(Path(package.__path__[0]).glob(_KERNEL_FILES)):
             facts = path.stat()
             parts.append(f"{path} {facts.st_size} {facts.st_mtime_ns}")
     return hashlib.blake2b("\n".join(parts).encode(), digest_size=8).hexdigest()
+
+
+def _processor() -> str:
+    """What tells the processor and its instructions from others: of Linux, what it says of the first one."""
+    try:
+        first = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
+    except OSError:
+        return f"{platform.machine()} {platform.processor()}"
+    return "\n".join(line for line in first if line.split(":")[0].strip().lower() in _OF_PROCESSOR)
