@@ -7,8 +7,12 @@ other files are computed and compared. Each module holds one group of checks as 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import os
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 
 import pyarrow as pa
 from finpile_tokenizer import TokenizerError
@@ -70,6 +74,8 @@ GROUPS: tuple[_Group, ...] = (
     attributes.checks,
     delta.checks,
 )
+#: Each group that runs holds parts of files. Most of what Python itself computes takes turns.
+_MAX_THREADS = 4
 #: Errors that reading a damaged file can raise, or a missing one that no manifest lists.
 _UNREADABLE = (
     LookupError,
@@ -84,7 +90,9 @@ _UNREADABLE = (
 
 
 def verify(out: str, advance: Advance = lambda size_bytes: None, *, groups: Iterable[_Group] = GROUPS) -> list[Check]:
-    """Runs the checks of files on the build in `out`, then those of the `groups`; `advance` receives the bytes read.
+    """Runs the checks of files on the build in `out`, then those of the `groups`, in up to four threads.
+
+    `advance` receives the bytes read, from one thread at a time.
 
     The `groups` are skipped if a file is missing or altered. If a check fails and another command changed the manifests
     meanwhile, the result is one failed check that says so.
@@ -98,7 +106,7 @@ def verify(out: str, advance: Advance = lambda size_bytes: None, *, groups: Iter
         return begun
     found = _checked(files.checks, output)
     if all(check.ok for check in found):  # else the other groups would read files that are known to be damaged
-        found += [check for group in groups for check in _checked(group, output)]
+        found += _all_checked(tuple(groups), output)
     if all(check.ok for check in found):
         return found
     if _manifests(layout) != before:
@@ -114,6 +122,34 @@ def _manifests(layout: Layout) -> list[bytes]:
         with suppress(FileNotFoundError, NotADirectoryError):
             found.append(storage.read_bytes(url))
     return found
+
+
+def _all_checked(groups: Sequence[_Group], output: Output) -> list[Check]:
+    """The checks of all groups, in their order. They run in threads, the last ones first: these take longest."""
+    state = _Shared(output.advance)
+    watched = replace(output, advance=state.advance)
+    with ThreadPoolExecutor(min(os.cpu_count() or 1, _MAX_THREADS)) as threads:
+        try:
+            running = [threads.submit(_checked, group, watched) for group in reversed(groups)]
+            return [check for one in reversed(running) for check in one.result()]
+        finally:
+            state.is_over = True
+            threads.shutdown(cancel_futures=True)
+
+
+class _Shared:
+    """The bytes that several threads read. Their next report after the end raises in them, so that they end too."""
+
+    def __init__(self, advance: Advance) -> None:
+        self._advance = advance
+        self._lock = threading.Lock()
+        self.is_over = False
+
+    def advance(self, size_bytes: float) -> None:
+        if self.is_over:
+            raise CancelledError
+        with self._lock:
+            self._advance(size_bytes)
 
 
 def _checked(group: _Group, output: Output) -> list[Check]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import threading
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +16,8 @@ from finpile.errors import InputError, IntegrityError
 from finpile.output.build_state import DEDUP_NAME, BuildState, write_state
 from finpile.output.layout import Layout
 from finpile.output.manifest import load_manifest
-from finpile.verify import verify
+from finpile.verify import Check, verify
+from finpile.verify.output import Output
 from tests.support.damage import (
     BEFORE_CLEAN,
     BEFORE_EXACT,
@@ -76,6 +80,37 @@ def test_progress_counts_every_byte_of_every_file(sample_build: Path) -> None:
     verify(str(sample_build), reported.append)
     sizes = [path.stat().st_size for path in sample_build.rglob("*") if path.is_file() and ".work" not in path.parts]
     assert sum(reported) >= sum(sizes) - (sample_build / "manifest.json").stat().st_size
+
+
+def test_groups_run_at_the_same_time_and_are_reported_in_their_order(
+    sample_build: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    both = threading.Barrier(2, timeout=60)
+
+    def group(name: str) -> Callable[[Output], list[Check]]:
+        def checks(output: Output) -> list[Check]:
+            both.wait()
+            return [Check(name, True, output.layout.root)]
+
+        return checks
+
+    *_, first, second = verify(str(sample_build), groups=[group("first"), group("second")])
+    assert [first.name, second.name] == ["first", "second"]
+
+
+def test_an_error_ends_the_groups_that_still_read(sample_build: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+
+    def endless(output: Output) -> list[Check]:
+        while True:
+            output.advance(1)
+
+    def failing(output: Output) -> list[Check]:
+        raise MemoryError
+
+    with pytest.raises(MemoryError):
+        verify(str(sample_build), groups=[failing, endless])
 
 
 def test_verify_writes_nothing(copy_of_sample: Path) -> None:
