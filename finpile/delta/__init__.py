@@ -11,11 +11,13 @@ No library is needed to write them. Decision: docs/decisions/0093-delta-tables.m
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from finpile import storage
-from finpile.delta.files import Version, actions, changes
+from finpile.delta.files import TableFile, Version, actions, changes
 from finpile.delta.log import CHECKPOINT_EVERY, LOG, Log, encoded, paths_of, replayed
 from finpile.delta.tables import TABLES, Table
 from finpile.output.layout import Layout
@@ -23,6 +25,9 @@ from finpile.output.manifest import load_manifest
 from finpile.output.snapshots import number_of, numbers, read_snapshot
 
 __all__ = ["TABLES", "are_there", "end", "extend", "folder_of", "make", "pairs", "wants"]
+
+#: Files that are written at a time. Each has a part in memory.
+_MAX_THREADS = 4
 
 
 def folder_of(layout: Layout, table: Table) -> str:
@@ -128,8 +133,12 @@ def _version(layout: Layout, number: int, current: Mapping[str, Any]) -> Version
 def _put(table: Table, folder: str, before: Version | None, after: Version, *, repairs: bool = False) -> bytes:
     """Puts the files of a version into the folder of the table; returns its commit."""
     removed, added = changes(table, before, after)
-    for file in added:
+
+    def put(file: TableFile) -> None:
         if repairs:
             file.remove_altered(folder)
         file.put(folder)
+
+    with ThreadPoolExecutor(min(os.cpu_count() or 1, _MAX_THREADS)) as threads:
+        list(threads.map(put, added))
     return encoded(actions(table, folder, before, after, removed, added))

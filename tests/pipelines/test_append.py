@@ -7,6 +7,7 @@ import random
 import shutil
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,11 @@ import pytest
 import yaml
 from click.testing import CliRunner
 from finpile_cli.main import finpile
+from finpile_pipelines import stage_runner
 from finpile_pipelines.build import build
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.snapshots.append import append
+from finpile_pipelines.stage import Sizes, sized_engine
 
 from finpile import open_documents, storage
 from finpile.config import load_config
@@ -100,6 +103,32 @@ def test_files_of_earlier_snapshots_never_change(tmp_path: Path, write_corpus: C
         before |= current
     facts = manifest["snapshot"]
     assert facts["number"] == 2 and facts["added"] and set(facts["rewritten"]) <= files_of(out / "versions").keys()
+
+
+@pytest.mark.parametrize(("small_bytes", "expected"), [(0, True), (512, False)])
+def test_a_day_starts_no_processes_for_the_text_before_it(
+    tmp_path: Path,
+    write_corpus: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
+    small_bytes: int,
+    expected: bool,
+) -> None:
+    days, config, out = make_days(7, 6), write_corpus(), tmp_path / "out"
+    write_batch(tmp_path, "start", *days[:-1])
+    build(load_config(config), str(out), Engine(), until="split")
+    write_batch(tmp_path, "day", days[-1])
+    has_processes: list[bool] = []
+
+    def watched(*arguments: Any) -> Engine:
+        engine = sized_engine(*arguments)
+        has_processes.append(engine.num_workers > 1 and not engine.threads)
+        return replace(engine, num_workers=1)
+
+    monkeypatch.setattr(stage_runner, "sized_engine", watched)
+    sizes = Sizes(small_bytes=small_bytes)
+    append(load_config(config), str(out), Engine(num_workers=2), sizes=sizes)
+    assert sum(path.stat().st_size for path in tmp_path.glob("**/documents/**/*.parquet")) > small_bytes
+    assert any(has_processes) == expected
 
 
 def files_of(folder: Path) -> dict[str, bytes]:

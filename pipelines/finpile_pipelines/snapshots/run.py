@@ -46,6 +46,10 @@ from finpile_pipelines.stage_runner import Listener, StageRunner, run_stages, te
 
 TOKENS = "tokens"
 _DIGESTS = ("digest", "digest_before_filters")
+#: An index of keys has a tenth of the bytes of the text.
+_INDEXED = 10
+#: A process is worth its start for this many corpora that are called small.
+_WORTH = 16
 
 
 def check_base(base: Base) -> None:
@@ -144,13 +148,24 @@ class SnapshotRun:
             config=self._config,
             layout=self._work,
             engine=engine,
-            sizes=self._sizes,
+            sizes=replace(self._sizes, worker_bytes=self._worker_bytes(prepared["ingest"])),
             prepared=prepared,
             stages={} if name == "ingest" else self._table,
             records=self._merged(runner.records),
             earlier_refs=() if name in ("ingest", "clean") else self._base.refs,
             snapshot=self._base.number + 1,
         )
+
+    def _worker_bytes(self, new: Sequence[Sequence[Any]]) -> int:
+        """The share of the whole text for which a process is worth its start.
+
+        Of that, a snapshot reads the new files, and an index of the documents before.
+        """
+        num_new = sum(file.span_bytes for files in new for file in files)
+        num_before = sum(ref.text_bytes for ref in self._base.refs)
+        num_read = num_new + num_before // _INDEXED
+        worth: int = _WORTH * self._sizes.small_bytes * (num_new + num_before) // max(1, num_read)
+        return worth
 
     def _ingest_settings(self, context: Context) -> list[Any]:
         """The outcome of a snapshot depends on the one before it."""
