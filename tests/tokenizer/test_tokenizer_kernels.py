@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 import random
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pytest
 from finpile_tokenizer import MAX_PRETOKEN_BYTES, InputTypeError, PretokenCounts, count_pretokens, pretokenize
 from finpile_tokenizer.arrays.buffers import order_by_bytes
 from finpile_tokenizer.arrays.jit import inner
+from finpile_tokenizer.pretokens._segment_kernels import segment_stops
 from finpile_tokenizer.pretokens.pretokenizer import pretoken_starts
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -119,3 +121,7 @@ def test_inner_functions_are_compiled_into_the_kernels_that_call_them() -> None:
         for compiled in dispatcher.overloads.values()
     ]
     assert has_machine_code == [False, True]
+
+
+def test_a_kernel_is_pickled_by_its_name() -> None:
+    assert pickle.loads(pickle.dumps(segment_stops)) is segment_stops

@@ -44,6 +44,9 @@ class Compiled:
     def __call__(self, *arguments: Any) -> Any:
         return (self._dispatcher or self.dispatcher)(*arguments)
 
+    def __reduce__(self) -> str:
+        return str(vars(self)["__qualname__"])  # pickled as functions are, by the name in their module
+
     @property
     def dispatcher(self) -> Any:
         """Numba's object of the function; the function itself under NUMBA_DISABLE_JIT."""
