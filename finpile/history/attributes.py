@@ -31,6 +31,7 @@ import pyarrow as pa
 
 from finpile import storage
 from finpile.documents.document import text_digest
+from finpile.errors import IntegrityError
 from finpile.history.document import segments
 from finpile.output.layout import ATTRIBUTES, Layout
 from finpile.output.published_files import PublishedFiles
@@ -109,10 +110,22 @@ def write_attributes(layout: Layout, manifest: Mapping[str, Any], names: Mapping
 
 
 def written_names(layout: Layout) -> dict[str, str]:
-    """The ids of records of the documents that written files have rows of."""
+    """The ids of records of the documents that written files have rows of.
+
+    Raises: IntegrityError for a damaged file.
+    """
     folder = storage.join(layout.attributes, _PARQUET)
-    tables = (storage.read_parquet(storage.join(folder, name), ["id", "name"]) for name in storage.list_files(folder))
+    tables = (_names_in(storage.join(folder, name)) for name in storage.list_files(folder))
     return {row["id"]: row["name"] for table in tables for row in table.to_pylist()}
+
+
+def _names_in(url: str) -> pa.Table:
+    try:
+        return storage.read_parquet(url, ["id", "name"])
+    except (pa.ArrowException, OSError) as error:
+        if not storage.is_damage(error):
+            raise
+        raise IntegrityError(f"{url} is damaged: {' '.join(str(error).split())}") from error
 
 
 def name_of(meta: str, identifier: str) -> str:

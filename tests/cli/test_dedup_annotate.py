@@ -197,3 +197,15 @@ def test_verify_finds_edits_of_attributes(out: Path, tmp_path: Path) -> None:
         assert failed() == ["attributes/finpile/a.jsonl.gz is not what the build gives"]
     path.write_bytes(before)
     assert failed() == []
+
+
+@pytest.mark.parametrize("place", ["page", "footer", "statistics"])
+def test_verify_names_damaged_attributes(out: Path, place: str) -> None:
+    path = out / "attributes" / "parquet" / "a.jsonl.parquet"
+    before = path.read_bytes()
+    footer = len(before) - 8 - int.from_bytes(before[-8:-4], "little")
+    at = {"page": 5, "footer": footer, "statistics": before.rindex(b"substring")}[place]
+    path.write_bytes(before[:at] + bytes([before[at] ^ 1]) + before[at + 1 :])
+    (wrong,) = (check.detail for check in verify(str(out), groups=[attributes.checks]) if not check.ok)
+    path.write_bytes(before)
+    assert "attributes/parquet/a.jsonl.parquet" in wrong

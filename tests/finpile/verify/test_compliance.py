@@ -97,6 +97,18 @@ def license_of_a_document(out: Path) -> None:
     pq.write_table(table.set_column(place, table.schema.field(place), other), path)
 
 
+def flipped(place: Callable[[bytes], int]) -> Callable[[Path], None]:
+    """Flips a bit of a file with the licences of documents."""
+
+    def change(out: Path) -> None:
+        path = next((out / "compliance" / "licenses").rglob("*.parquet"))
+        data = bytearray(path.read_bytes())
+        data[place(bytes(data))] ^= 1
+        path.write_bytes(data)
+
+    return change
+
+
 def deleted(name: str) -> Callable[[Path], None]:
     return lambda out: (out / "compliance" / name).unlink()
 
@@ -114,6 +126,10 @@ EDITS: dict[str, Callable[[Path], None]] = {
     "a kind": replaced("summary.json", '"licensed"', '"public"'),
     "a licence": replaced("licenses.md", "CC0-1.0", "CC-BY-4.0"),
     "the licence of a document": license_of_a_document,
+    "a header of a page": flipped(lambda data: 4),
+    "a page": flipped(lambda data: 40),
+    "a footer": flipped(lambda data: len(data) - 8 - int.from_bytes(data[-8:-4], "little")),
+    "statistics of the licences": flipped(lambda data: data.rindex(b"CC0-1.0")),
     "the reason of a removal": replaced("takedown-000001.json", "asked for", "not asked for"),
     "the day of a removal": replaced("takedown-000001.md", "2023-03-01", "2023-03-02"),
     "an id that was taken down": digit_after("takedown-000001.md", "| "),
