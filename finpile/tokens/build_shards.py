@@ -15,6 +15,7 @@ from finpile.errors import IntegrityError
 from finpile.output.layout import Layout
 from finpile.output.published_files import Advance, PublishedFile
 from finpile.output.snapshots import BUILD, published_files
+from finpile.output.stage_record import fingerprint
 from finpile.storage.file_systems import read_buffer
 from finpile.tokens.store import SHARD_SUFFIX, TokenStore
 
@@ -60,6 +61,20 @@ def recorded_shards(folder: str) -> dict[str, PublishedFile]:
     if others := sorted(there - shards.keys()):
         raise IntegrityError(f"{others[0]} is in no manifest of {layout.root}: move it to another folder")
     return shards
+
+
+def shards_digest(store: TokenStore) -> str:
+    """32 hex digits over the SHA-256 of the shards of a store, in their order: equal ids, equal digest.
+
+    Those of a build are taken from its manifest; others are read.
+
+    Raises: as `recorded_shards`.
+    """
+    recorded: dict[str, PublishedFile] = {}
+    for folder in sorted({url.rpartition("/")[0] for url in store.urls}):
+        recorded |= recorded_shards(folder)
+    checksums = (recorded[url].record.checksum if url in recorded else storage.digest_of(url) for url in store.urls)
+    return fingerprint(list(checksums))
 
 
 def _place(folder: str) -> tuple[str, int, str]:

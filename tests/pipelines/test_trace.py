@@ -19,12 +19,13 @@ from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.stage import Sizes
 
 from finpile import storage
-from finpile.config import load_config
+from finpile.config import load_config, to_dict
 from finpile.documents.split import HELDOUT, TRAIN
 from finpile.errors import ConfigError, FinpileError, InputError, IntegrityError
 from finpile.history.trace import find_document, tokens_of
 from finpile.output.layout import Layout, row_of
 from finpile.tokens.provenance import Span, TokenProvenance
+from finpile.tokens.store import TokenStore
 from finpile.tokens.tokenizer_files import load_tokenizer
 from finpile.verify import tokens as token_checks
 from finpile.verify import verify
@@ -214,8 +215,6 @@ def test_trace_of_steps_is_the_batch_of_the_trainer(mixed: Path, tmp_path: Path)
     from finpile_trainer.train import TrainConfig, train
     from finpile_trainer.training.data import TrainingData
 
-    from finpile.tokens.store import TokenStore
-
     folder, run = str(mixed / "tokens" / "split=train"), str(tmp_path / "run")
     config = TrainConfig(
         tokens=folder,
@@ -253,6 +252,12 @@ def test_run_over_other_shards_is_refused(mixed: Path, sample_build: Path, tmp_p
     settings = {"batch.size": 2, "batch.ramp": [], "sequence_length": 64, "seed": 1, "tokens.vocab_size": 7}
     storage.write_json(str(tmp_path / "config.json"), {"train": {"tokens": "x"}, "resolved": settings})
     with pytest.raises(InputError, match=r"was trained on other token shards"):
+        trace(sample_build, "--step", 1, "--run", tmp_path)
+    store = TokenStore.open(str(sample_build / "tokens" / "split=train"))
+    settings |= {f"tokens.{name}": value for name, value in to_dict(store.meta).items()}
+    settings |= {"tokens.num_sequences": len(store), "tokens.shards": "other ids"}
+    storage.write_json(str(tmp_path / "config.json"), {"train": {"tokens": "x"}, "resolved": settings})
+    with pytest.raises(InputError, match=r"other token shards \(tokens\.shards is other ids, here \w{32}\)"):
         trace(sample_build, "--step", 1, "--run", tmp_path)
     with pytest.raises(InputError, match="is not a training run"):
         trace(sample_build, "--step", 1, "--run", tmp_path / "none")

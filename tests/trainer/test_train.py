@@ -24,7 +24,7 @@ from finpile.config import to_dict
 from finpile.errors import ConfigError, InputError, RunError
 from finpile.output.layout import Layout
 from finpile.output.lock import hold
-from finpile.tokens.store import write_token_shard
+from finpile.tokens.store import TokenStore, write_token_shard
 from tests.support.trees import files_below
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -302,6 +302,18 @@ def test_a_run_does_not_resume_under_other_settings(settings: TrainConfig) -> No
         train(dataclasses.replace(settings, learning_rate=0.01))
     write_token_shard(f"{settings.tokens}/b.arrow", np.zeros((1, 16), int), vocab_size=40, eot_id=39, tokenizer="ab")
     with pytest.raises(ConfigError, match=r"tokens\.num_sequences was 30, is 31"):
+        train(settings)
+
+
+def test_a_run_does_not_resume_on_other_ids(settings: TrainConfig) -> None:
+    """Of as many sequences, with the same tokenizer."""
+    train(settings, stop_at=1)
+    store = TokenStore.open(settings.tokens)
+    ids = store.batch(range(len(store)))[::-1]
+    meta = {"vocab_size": store.vocab_size, "eot_id": store.eot_id, "tokenizer": store.meta.tokenizer}
+    (shard,) = store.urls
+    write_token_shard(shard, ids, **meta)
+    with pytest.raises(ConfigError, match=r"tokens\.shards was \w{32}, is \w{32}"):
         train(settings)
 
 

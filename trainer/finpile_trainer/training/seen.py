@@ -12,6 +12,7 @@ from finpile import storage
 from finpile.config import to_dict
 from finpile.errors import InputError
 from finpile.output.snapshots import BUILD
+from finpile.tokens.build_shards import shards_digest
 from finpile.tokens.store import TokenStore
 from finpile_trainer.training.checkpoint import load_checkpoint
 from finpile_trainer.training.chronicle import read_events
@@ -46,7 +47,7 @@ class SeenBatches:
         ramp = tuple((end, size) for end, size in resolved["batch.ramp"])
         schedule = BatchConfig(size=resolved["batch.size"], ramp=ramp)
         expected = {f"tokens.{name}": value for name, value in to_dict(store.meta).items()}
-        expected["tokens.num_sequences"] = len(store)
+        expected |= {"tokens.num_sequences": len(store), "tokens.shards": shards_digest(store)}
         changed = sorted(name for name, value in expected.items() if resolved.get(name) != value)
         if changed:
             name = changed[0]

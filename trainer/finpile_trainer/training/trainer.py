@@ -14,6 +14,7 @@ import torch
 
 from finpile.config import to_dict
 from finpile.errors import ConfigError, RunError
+from finpile.tokens.build_shards import shards_digest
 from finpile.tokens.store import TokenStore
 from finpile_trainer.model.model import Decoder, next_token_loss, z_loss
 from finpile_trainer.training.checkpoint import (
@@ -47,6 +48,7 @@ class Trainer:
         length = config.sequence_length or store.sequence_length
         self.config = config
         self.data = TrainingData(store, config.batch_config(), length, config.seed)
+        self._shards = shards_digest(store)
         self.schedule = config.optimizer_config()
         self._check_batches()
         self.device = self.processes.device(config.torch_device())
@@ -162,6 +164,7 @@ class Trainer:
             **plain,
             "sequence_length": self.data.sequence_length,
             "tokens.num_sequences": len(self.data.store),
+            "tokens.shards": self._shards,
             "interventions": [to_dict(entry) for entry in self.config.interventions if entry.step < step],
             "loss_spikes": None if self.config.loss_spikes is None else to_dict(self.config.loss_spikes),
         }
