@@ -1,9 +1,11 @@
 """Markdown as plain text: paragraphs, headings, items, cells and code without their marks, by markdown-it-py.
 
-Lines of a paragraph are joined. A block of `key: value` lines between `---` at the beginning is metadata, `title` and
-`date` are those of the document. HTML is left out, its text kept.
+Lines of a paragraph are joined. A block of `key: value` lines between `---` at the beginning is metadata: its `title`
+is the document's, and so is the latest of its `date` and its dates of publication and change, since the text is not
+older. HTML is left out, its text kept.
 
-Source: CommonMark 0.31, https://spec.commonmark.org; tables of https://github.github.com/gfm.
+Source: CommonMark 0.31, https://spec.commonmark.org; tables of https://github.github.com/gfm; names of dates of Hugo
+(https://gohugo.io/configuration/front-matter), Jekyll's jekyll-last-modified-at, Pelican and Quarto.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from finpile import timestamps
 from finpile.config import SourceConfig
 from finpile.plugins.format import Format
 from finpile.sources.readers.accounting import Claim
@@ -29,6 +32,11 @@ _PAIR = re.compile(r"([\w\-]{1,64})[ \t]*:[ \t]*(.*)")
 _TAG = re.compile(
     r"<!--.*?(?:-->|\Z)|<(script|style)\b.*?(?:</\1\s*>|\Z)|</?[a-zA-Z][^<>]*>", re.DOTALL | re.IGNORECASE
 )
+#: Names of the date, and of those of publication and change.
+_DATES = (
+    "date", "publishdate", "pubdate", "published", "lastmod", "modified", "date-modified", "last_modified_at",
+    "last_modified", "updated",
+)  # fmt: skip
 _GAPS = re.compile(r"\n{3,}")
 
 
@@ -47,7 +55,14 @@ def _converted(written: str) -> Converted:
     tokens = _parser().parse(written)
     title = facts.pop("title", "") or _first_heading(tokens)
     meta = {name: fact for name, fact in facts.items() if fact}
-    return Converted(text=_text(tokens), title=title, written=facts.get("date", ""), meta=meta)
+    return Converted(text=_text(tokens), title=title, written=_latest(facts), meta=meta)
+
+
+def _latest(facts: dict[str, str]) -> str:
+    """The latest of the dates that can be read, as it is written; without one, `date`."""
+    written = [facts[name] for name in _DATES if name in facts]
+    known = [(moment, one) for one in written if (moment := timestamps.plausible(timestamps.parse(one)))]
+    return max(known, default=(timestamps.EARLIEST, facts.get("date", "")))[1]
 
 
 @functools.cache

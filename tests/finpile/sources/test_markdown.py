@@ -8,6 +8,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+
 from finpile.config import SourceConfig
 from finpile.documents.document import RawDocument
 from finpile.documents.ledger import Removal
@@ -61,6 +63,22 @@ def test_marks_are_left_out_and_text_is_kept() -> None:
     )
     assert (document.title, document.timestamp) == ("Oil", datetime(2022, 3, 4, tzinfo=UTC))
     assert document.meta == {"date": "2022-03-04", "tags": "a, b"}
+
+
+@pytest.mark.parametrize(
+    ("front", "day"),
+    [
+        ("date: 2022-03-04\nlastmod: 2023-05-06", (2023, 5, 6)),
+        ("date: 2022-03-04\npublishDate: 2022-04-01", (2022, 4, 1)),
+        ("last_modified_at: 2023-05-06\ndate: 2022-03-04", (2023, 5, 6)),
+        ("date: 2022-03-04\nupdated: 2021-01-01", (2022, 3, 4)),
+        ("date: 2022-03-04\npublished: true\nlastmod: 3021-01-01", (2022, 3, 4)),
+        ("modified: 2023-05-06", (2023, 5, 6)),
+    ],
+)
+def test_a_text_is_of_its_last_change(front: str, day: tuple[int, int, int]) -> None:
+    document = read(f"---\n{front}\n---\nOil")
+    assert isinstance(document, RawDocument) and document.timestamp == datetime(*day, tzinfo=UTC)
 
 
 def test_title_is_the_first_heading() -> None:
