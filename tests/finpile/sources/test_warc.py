@@ -6,6 +6,7 @@ import gzip
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -135,10 +136,17 @@ def test_outcome_of_a_record(read: Read, data: bytes, kind: str, held: bytes) ->
     assert kinds([found]) == [kind]
     if isinstance(found, Removal):
         assert found.removed_text.startswith(held)
+        assert found.timestamp == datetime(2024, 5, 18, 1, 58, 10, tzinfo=UTC)
     else:
         assert found.url == URL
         assert found.timestamp is None
         assert found.meta == {"crawl_date": "2024-05-18T01:58:10+00:00"}
+
+
+def test_a_page_that_is_in_none_of_its_encodings_has_the_date_of_its_crawl(read: Read) -> None:
+    (row,) = read(response(b"<p>caf\xe9"), source=replace(SOURCE, encoding=("utf-8",)))
+    assert isinstance(row, Removal) and row.reason == "undecodable"
+    assert row.timestamp == datetime(2024, 5, 18, 1, 58, 10, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("kind", ["warcinfo", "request", "metadata", "revisit"])

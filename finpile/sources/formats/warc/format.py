@@ -14,7 +14,8 @@ Bytes that are not a record are a row `unreadable_record`, and reading continues
 before its last record does gives what precedes the cut and one row `truncated_file`, which holds what is there of the
 cut record. A cut exactly between two records leaves a whole, shorter archive and cannot be seen.
 
-The date of the crawl is not that of publication; it is `crawl_date` in meta.
+The date of the crawl is not that of publication; it is `crawl_date` in meta, and the date of rows of the ledger about
+records that are no document.
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ from functools import partial
 from typing import BinaryIO, cast
 from urllib.parse import urlsplit
 
+from finpile import timestamps
 from finpile.config import SourceConfig
 from finpile.documents.blank import is_blank
 from finpile.documents.document import HTML, PLAIN
 from finpile.plugins.format import Format
-from finpile.sources.bytes.decoding import decode, decode_likely
+from finpile.sources.bytes.decoding import Undecodable, decode, decode_likely
 from finpile.sources.bytes.http import HttpError, PayloadTooLarge, charset_of, media_type_of, parse_response
 from finpile.sources.bytes.streams import ByteStream
 from finpile.sources.formats.warc.records import Damaged, Header, Separator, read_records
@@ -97,6 +99,15 @@ def _carries_no_document(record: Header) -> bool:
 
 
 def _converted(record: Header, encodings: Sequence[str], limit: int, block: bytes) -> Converted:
+    """Raises: Refused for a record that is not a document, with the date of its crawl."""
+    try:
+        return _page(record, encodings, limit, block)
+    except (Refused, Undecodable) as error:
+        reason = error.reason if isinstance(error, Refused) else "undecodable"
+        raise Refused(reason, str(error), timestamps.parse(_crawl_date(record.date))) from error
+
+
+def _page(record: Header, encodings: Sequence[str], limit: int, block: bytes) -> Converted:
     if record.kind in ("conversion", "resource"):
         return _document(block, record.content_type, record, encodings)
     if record.kind != "response":
