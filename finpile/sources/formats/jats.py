@@ -42,8 +42,6 @@ def _article(data: bytes) -> Converted:
         raise Refused("no_record", f"no <article> but <{root.tag}>")
     parts = [*article.findall("front/article-meta/abstract"), *article.findall("body")]
     text = "\n\n".join(line for part in parts for line in paragraphs(part, _RULES))
-    if is_blank(text):
-        raise Refused("empty_text", "neither <abstract> nor <body> has text")
     meta = article.find("front/article-meta")
     front = ET.Element("article-meta") if meta is None else meta
     title = text_of(front, "title-group/article-title")
@@ -51,6 +49,8 @@ def _article(data: bytes) -> Converted:
     dates = [date for date in front.findall("pub-date") if _BEFORE.isdisjoint(date.attrib.values())]
     written = [day for day in map(_written, dates) if day]
     reading = min((one for one in map(timestamps.read, written) if one.moment), key=_moment, default=None)
+    if is_blank(text):
+        raise Refused("empty_text", "neither <abstract> nor <body> has text", reading.moment if reading else None)
     facts = {
         "type": article.get("article-type"),
         "journal": text_of(article, "front/journal-meta//journal-title"),

@@ -106,10 +106,10 @@ def _story(encodings: Sequence[str], data: bytes) -> Converted:
     start = markup.find("<TEXT")
     head, text = (markup[:start], markup[start:]) if start >= 0 else (markup, "")
     body = _plain(element(text, "BODY"))
-    if is_blank(body):
-        raise Refused("empty_text", "no text in <BODY>")
     date = element(head, "DATE").strip()
     timestamp = _moment(date)
+    if is_blank(body):
+        raise Refused("empty_text", "no text in <BODY>", timestamp)
     meta: dict[str, Any] = {name: attributes.get(key) for key, name in _ATTRIBUTES.items()}
     meta |= {name: _entries(_plain(element(head, name.upper()))) for name in _CATEGORIES}
     meta |= {name: _plain(element(text, name.upper())).strip() for name in ("author", "dateline")}

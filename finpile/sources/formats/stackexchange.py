@@ -142,12 +142,13 @@ def _thread(posts: list[_Post], locator: str, _: bytes) -> Converted:
     parts.append(question["Body"])
     for answer in answers:
         parts += ["<h2>Answer</h2>", answer["Body"]]
-    if not any(post["Body"].strip() for post in (question, *answers)):
-        raise Refused("empty_text", "no post with a body")
     dates = [post[name] for post in (question, *answers) for name in ("CreationDate", "LastEditDate") if name in post]
     moments = {date: timestamps.parse(date) for date in dates}
     unreadable = [date for date, moment in moments.items() if moment is None]
     is_dated = not unreadable and all("CreationDate" in post for post in (question, *answers))
+    moment = max(filter(None, moments.values())) if is_dated else None
+    if not any(post["Body"].strip() for post in (question, *answers)):
+        raise Refused("empty_text", "no post with a body", moment)
     tags = _TAG.findall(question.get("Tags", ""))
     site = _SITE.search(locator)
     meta = {
@@ -161,7 +162,7 @@ def _thread(posts: list[_Post], locator: str, _: bytes) -> Converted:
     return Converted(
         text="\n".join(parts),
         media_type=HTML,
-        timestamp=max(filter(None, moments.values())) if is_dated else None,
+        timestamp=moment,
         title=title,
         url=f"https://{site[1]}.com/q/{posts[0].number}" if site else None,
         license=question.get("ContentLicense"),

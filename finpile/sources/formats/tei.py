@@ -41,12 +41,13 @@ def _text(data: bytes) -> Converted:
     if body is None:
         raise Refused("no_record", f"no <TEI> with <text> but <{root.tag}>")
     text = "\n\n".join(paragraphs(body, _RULES))
+    written = _written(root)
     if is_blank(text):
-        raise Refused("empty_text", "no text in <text>")
+        raise Refused("empty_text", "no text in <text>", timestamps.parse(written))
     language = root.get("{http://www.w3.org/XML/1998/namespace}lang")
     return Converted(
         text=text,
-        written=_written(root),
+        written=written,
         title=text_of(root, ".//titleStmt/title"),
         meta={"language": language} if language else {},
     )

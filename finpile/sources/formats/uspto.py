@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from finpile import timestamps
 from finpile.config import SourceConfig
 from finpile.documents.blank import is_blank
 from finpile.plugins.format import Format
@@ -44,12 +45,13 @@ def _patent(data: bytes) -> Converted:
     found = [line for name in _PARTS for part in root.findall(name) for line in paragraphs(part, _RULES)]
     title = text_of(root, ".//invention-title")
     text = "\n\n".join([title, *found] if title else found)
-    if not found or is_blank(text):
-        raise Refused("empty_text", "neither abstract, description nor claims")
     reference = ".//publication-reference/document-id"
+    written = text_of(root, f"{reference}/date")
+    if not found or is_blank(text):
+        raise Refused("empty_text", "neither abstract, description nor claims", timestamps.parse(written))
     return Converted(
         text=text,
-        written=text_of(root, f"{reference}/date"),
+        written=written,
         title=title,
         meta={name: text_of(root, f"{reference}/{key}") for name, key in (("patent", "doc-number"), ("kind", "kind"))},
     )

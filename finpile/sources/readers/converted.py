@@ -22,7 +22,7 @@ from finpile.sources.readers.xml_text import XmlError
 
 
 class Refused(Exception):
-    """A record is not a document. `timestamp` is the date of what it is a part of, such as a filing."""
+    """A record is not a document. `timestamp` is its date, or that of what it is a part of, such as a filing."""
 
     def __init__(self, reason: str, detail: str, timestamp: datetime | None = None) -> None:
         super().__init__(detail)
@@ -134,11 +134,16 @@ def _converted(data: bytes, locator: str, source: SourceConfig, convert: Convert
     except XmlError as error:
         return removal(source, locator, "unreadable_record", str(error), data)
     except Refused as error:
-        row = removal(source, locator, error.reason, str(error), data)
-        return replace(row, timestamp=timestamps.plausible(error.timestamp) or row.timestamp)
+        return _of_day(removal(source, locator, error.reason, str(error), data), error.timestamp)
     if is_blank(found.text):
-        return removal(source, locator, "empty_text", f"{len(data)} bytes, nothing visible", data)
+        row = removal(source, locator, "empty_text", f"{len(data)} bytes, nothing visible", data)
+        return _of_day(row, _raw_document(found, locator).timestamp)
     return found
+
+
+def _of_day(row: Removal, moment: datetime | None) -> Removal:
+    """The row with the date of its record, if it has one."""
+    return replace(row, timestamp=timestamps.plausible(moment) or row.timestamp)
 
 
 def _raw_document(found: Converted, locator: str) -> RawDocument:

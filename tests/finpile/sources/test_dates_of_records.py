@@ -113,3 +113,54 @@ def test_a_record_that_is_no_document_has_its_date(
     source = SourceConfig(dataset="D", format="jsonl", paths=("*",), date_pattern="%Y-%m-%d", **settings)
     _, [row] = split(read_input(source, data, "2022-03-05.jsonl"))
     assert (row.reason, row.timestamp) == (reason, datetime(2022, 3, day, tzinfo=UTC))
+
+
+WIKI = (
+    "<mediawiki><siteinfo><base>https://en.wikipedia.org/wiki/Main</base></siteinfo><page><title>A</title>"
+    "<ns>{space}</ns><id>1</id>{redirect}<revision><id>2</id><timestamp>2021-03-04T05:06:07Z</timestamp>"
+    "<model>{model}</model><text>{text}</text></revision></page></mediawiki>"
+)
+#: By format and reason: a file, and its name.
+REFUSED: dict[tuple[str, str], tuple[str, str]] = {
+    ("wikipedia", "redirect"): (
+        WIKI.format(space=0, redirect='<redirect title="B" />', model="wikitext", text="#REDIRECT [[B]]"),
+        "a.xml",
+    ),
+    ("wikipedia", "other_namespace"): (WIKI.format(space=3, redirect="", model="wikitext", text="Oil"), "a.xml"),
+    ("wikipedia", "not_text"): (WIKI.format(space=0, redirect="", model="json", text="{}"), "a.xml"),
+    ("wikipedia", "empty_text"): (WIKI.format(space=0, redirect="", model="wikitext", text="{{a}}"), "a.xml"),
+    ("sgml", "empty_text"): (
+        '<REUTERS NEWID="1"><DATE> 4-MAR-2021 05:06:07.00</DATE><TEXT><TITLE>Oil</TITLE></TEXT></REUTERS>',
+        "a.sgm",
+    ),
+    ("uspto", "empty_text"): (
+        '<?xml version="1.0"?><us-patent-grant><us-bibliographic-data-grant><publication-reference><document-id>'
+        "<doc-number>1</doc-number><date>20210304</date></document-id></publication-reference>"
+        "</us-bibliographic-data-grant></us-patent-grant>",
+        "a.xml",
+    ),
+    ("stackexchange", "empty_text"): (
+        '<posts>\n<row Id="1" PostTypeId="1" CreationDate="2021-03-04T05:06:07.000" Body=" " Title="A" />\n</posts>',
+        "Posts.xml",
+    ),
+    ("jats", "empty_text"): (
+        "<article><front><article-meta><pub-date><day>4</day><month>3</month><year>2021</year></pub-date>"
+        "</article-meta></front><body/></article>",
+        "a.xml",
+    ),
+    ("tei", "empty_text"): (
+        '<TEI><teiHeader><fileDesc><sourceDesc><bibl><date when="2021-03-04"/></bibl></sourceDesc></fileDesc>'
+        "</teiHeader><text/></TEI>",
+        "a.xml",
+    ),
+    ("mail", "empty_text"): ("Date: Thu, 04 Mar 2021 05:06:07 +0000\nFrom: a@b.example\n\n \n", "a.eml"),
+    ("markdown", "empty_text"): ("---\ndate: 2021-03-04\n---\n\n", "a.md"),
+}
+
+
+@pytest.mark.parametrize(("of", "reason"), REFUSED)
+def test_what_a_format_refuses_has_the_date_in_it(of: str, reason: str) -> None:
+    written, name = REFUSED[of, reason]
+    _, [row] = split(read_as(of, written, name))
+    assert row.reason == reason
+    assert row.timestamp in (datetime(2021, 3, 4, tzinfo=UTC), datetime(2021, 3, 4, 5, 6, 7, tzinfo=UTC))

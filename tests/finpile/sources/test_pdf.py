@@ -119,8 +119,9 @@ def test_a_date_of_creation_that_cannot_be_read_is_noted(written: str) -> None:
 
 
 def test_scans_are_rows_whole_or_by_page() -> None:
-    [row] = read(pdf_of([IMAGE, IMAGE]))
+    [row] = read(pdf_of([IMAGE, IMAGE], b"/CreationDate (D:20210304050607Z)"))
     assert isinstance(row, Removal) and (row.reason, row.detail) == ("no_text_layer", "2 pages, no text on any")
+    assert row.timestamp == datetime(2021, 3, 4, 5, 6, 7, tzinfo=UTC)
     document, row = read(pdf_of([lines(("Text.", 72, 700)), IMAGE, b"", IMAGE]))
     assert isinstance(document, RawDocument) and document.text == "Text."
     assert isinstance(row, Removal)

@@ -56,8 +56,11 @@ def _converted(data: bytes) -> Converted:
         raise Refused(found["reason"], found["detail"])
     pages, images, num_pages = found["pages"], found["images"], found["num_pages"]
     text = join_hyphens("\n\n".join(page for page in pages if page)).translate(_LIGATURES)
+    info = found["info"]
+    created = info.get("creationdate", "")
     if not text:
-        raise Refused("no_text_layer" if images else "empty_text", f"{num_pages} pages, no text on any")
+        reason = "no_text_layer" if images else "empty_text"
+        raise Refused(reason, f"{num_pages} pages, no text on any", _moment(created))
     left_out = [
         LeftOut(f"#{place}", reason, f"{len(numbers)} of {num_pages} pages: {_shown(numbers)}")
         for place, reason, numbers in (
@@ -66,8 +69,6 @@ def _converted(data: bytes) -> Converted:
         )
         if numbers
     ]
-    info = found["info"]
-    created = info.get("creationdate", "")
     return Converted(
         text=text,
         timestamp=_moment(created),

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import BinaryIO, cast
 
+from finpile import timestamps
 from finpile.config import SourceConfig
 from finpile.documents.blank import is_blank
 from finpile.plugins.format import Format
@@ -98,20 +99,22 @@ def _page(site: _Site, encodings: Sequence[str], data: bytes) -> Converted:
     if not head or text is None:
         raise Refused("unreadable_record", "a page without <revision> and <text>")
     title, space = _element(head, "title"), _element(head, "ns") or "0"
+    written = _element(revision, "timestamp")
+    revised = timestamps.parse(written)
     if space != "0":
-        raise Refused("other_namespace", f"namespace {space}: {title}")
+        raise Refused("other_namespace", f"namespace {space}: {title}", revised)
     raw = html.unescape(text)
     if "<redirect " in head or wikitext.is_redirect(raw):
-        raise Refused("redirect", title)
+        raise Refused("redirect", title, revised)
     model = _element(revision, "model") or "wikitext"
     if model != "wikitext":
-        raise Refused("not_text", f"content model {model}")
+        raise Refused("not_text", f"content model {model}", revised)
     body = wikitext.to_text(raw, site.namespaces)
     if is_blank(body):
-        raise Refused("empty_text", f"{len(raw)} characters of wikitext, no text")
+        raise Refused("empty_text", f"{len(raw)} characters of wikitext, no text", revised)
     return Converted(
         text=body,
-        written=_element(revision, "timestamp"),
+        written=written,
         url=site.base + title.replace(" ", "_") if site.base and title else None,
         title=title,
         meta={"page": _element(head, "id"), "revision": _element(revision, "id")},
