@@ -13,6 +13,7 @@ import posixpath
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, cast
 
 import pyarrow as pa
@@ -98,7 +99,12 @@ def open_in(fs: Any, path: str, size: int | None = None, block_bytes: int | None
 
 
 def read_all(fs: Any, path: str, start: int | None = None, end: int | None = None) -> bytes:
-    """The bytes of a file, or a range of them as in a slice, with one request if it is on an object store."""
+    """The bytes of a file, or a range of them as in a slice, with one request if it is on an object store.
+
+    A whole file can be a pipe.
+    """
+    if isinstance(fs, LocalFileSystem) and start is None and end is None:
+        return Path(path).read_bytes()  # fsspec asks for the size of a file first, and a pipe has none
     if not is_object_store(fs):
         return bytes(fs.cat_file(path, start=start, end=end))
     whole = {"max_concurrency": 1} if start is None and end is None and "s3" in fs.protocol else {}  # s3fs: no HEAD

@@ -80,6 +80,14 @@ def test_bytes_round_trip_and_replace_earlier_ones(root: str) -> None:
     assert storage.list_files(root) == ["deep/er/file"]
 
 
+def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(b"a\n" * 100_000,), daemon=True)
+    writer.start()
+    assert storage.read_bytes(str(tmp_path / "pipe")) == b"a\n" * 100_000
+    writer.join()
+
+
 @pytest.mark.parametrize("cut", [b"", b"cu", b"cut" * (1 << 20)])
 def test_an_appended_line_takes_the_place_of_one_that_was_cut(root: str, cut: bytes) -> None:
     url = storage.join(root, "log", "lines.jsonl")
