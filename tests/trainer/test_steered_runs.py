@@ -315,6 +315,15 @@ def test_progress_of_a_measurement_ends_with_all_its_tokens(settings: TrainConfi
     assert train(silent, stop_at=4).heldout == [record]
 
 
+def test_a_run_does_not_resume_with_another_held_out_set(settings: TrainConfig) -> None:
+    """The lowest of losses on two sets is that of no model."""
+    train(dataclasses.replace(settings, heldout_tokens=20), stop_at=5)
+    with pytest.raises(ConfigError, match=r"measured on \d+ tokens of 2 sources, and would be on \d+ of 2: set"):
+        train(settings)
+    assert [record.step for record in read_heldout(settings.out)] == [4]
+    assert train(dataclasses.replace(settings, heldout_tokens=20)).heldout[-1].step == 10
+
+
 @pytest.mark.parametrize(("num_tokens", "news", "pile"), [(None, [0, 1, 2], 5), (64, [0, 2], 2), (1, [1], 1)])
 def test_a_sample_has_a_share_of_each_source(
     settings: TrainConfig, num_tokens: int | None, news: list[int], pile: int

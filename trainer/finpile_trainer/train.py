@@ -151,6 +151,8 @@ class _Run:
             Board(self._folder if config.tensorboard else None, began) as board,
         ):
             self._log, self._heldout_records, self._board = log, heldout, board
+            if self._heldout and heldout and heldout.records:
+                self._heldout.check_same(heldout.records[-1], config.out)
             is_left = run.step < last or self._is_measurement_due()
             if is_left:
                 self._start()

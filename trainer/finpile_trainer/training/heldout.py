@@ -16,7 +16,7 @@ import torch
 from torch.nn import functional as F
 
 from finpile import storage
-from finpile.errors import InputError
+from finpile.errors import ConfigError, InputError
 from finpile.output.layout import row_of
 from finpile.tokens.store import SHARD_SUFFIX, TokenMeta, TokenStore
 from finpile_trainer.model.model import Decoder
@@ -91,6 +91,20 @@ class HeldoutSet:
     def num_tokens(self) -> int:
         """Tokens of the chosen sequences, padding included."""
         return sum(map(len, self.chosen.values())) * self.sequence_length
+
+    def check_same(self, record: HeldoutRecord, where: str) -> None:
+        """Raises: ConfigError if a record of the run in `where` was measured on other tokens."""
+        counts = {
+            name: int(np.maximum(store.lengths(self.chosen[name], self.sequence_length) - 1, 0).sum())
+            for name, store in self.stores.items()
+        }
+        num_tokens, names = sum(counts.values()), {name for name, count in counts.items() if count}
+        if (record.num_tokens, set(record.sources)) != (num_tokens, names):
+            raise ConfigError(
+                f"{where}: its held-out loss was measured on {record.num_tokens:,} tokens of {len(record.sources)} "
+                f"sources, and would be on {num_tokens:,} of {len(names)}: set `heldout` and `heldout_tokens` back, or "
+                "name another `out`"
+            )
 
     def sums(
         self,
