@@ -10,7 +10,7 @@ import click
 
 from finpile.config import TokenizerConfig, bounds
 from finpile.errors import ConfigError, InputError
-from finpile.output.layout import MERGED_MODEL
+from finpile.output.layout import MERGED_MODEL, Layout
 from finpile_cli.console import Console, json_option
 from finpile_cli.paths import Output, PathOrUrl, text_field_option
 
@@ -79,7 +79,7 @@ def sweep_command(
 ) -> None:
     """Find the vocabulary size that encodes a text in the fewest bytes (section 2.3 of the paper).
 
-    TOKENIZER is a folder that `finpile tokenizer train` wrote, or `tokenizer/` of a build: its merged model is cut to
+    TOKENIZER is a folder that `finpile tokenizer train` wrote, or the folder of a build: its merged model is cut to
     each size, which equals split and merge with that --vocab-size. With --train DOCS, one Unigram model is trained in
     this process instead and pruned from the largest size to the smallest. DOCS are as in `finpile tokenizer compare`.
     """
@@ -161,7 +161,7 @@ class _Counted:
 
 
 def load_merged(folder: str) -> UnigramModel:
-    """The model before its cut, beside the tokenizer of a training.
+    """The model before its cut, beside the tokenizer of a training or of a build.
 
     Raises:
         InputError: the folder has no merged model.
@@ -171,12 +171,13 @@ def load_merged(folder: str) -> UnigramModel:
 
     from finpile import storage
 
-    path = storage.join(folder, MERGED_MODEL)
+    path, of_build = (storage.join(place, MERGED_MODEL) for place in (folder, Layout(folder).tokenizer))
+    path = of_build if storage.is_file(of_build) else path
     try:
         return UnigramModel.from_table(storage.read_parquet(path))
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(
-            f"{path}: does not exist; expected a folder that `finpile tokenizer train` wrote, or tokenizer/ of a build"
+            f"{path}: does not exist; expected a folder that `finpile tokenizer train` wrote, or that of a build"
         ) from None
     except (pa.ArrowInvalid, OSError, TokenizerError) as error:
         raise InputError(f"{path}: {error}") from error

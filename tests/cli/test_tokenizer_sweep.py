@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,14 @@ def test_files_hold_the_table_and_the_plot_and_are_the_same_again(folder: Path, 
     assert names == [f"sweep.{suffix}" for suffix in ("csv", "json", "md", "svg", "tex")]
     assert [(first / name).read_bytes() for name in names] == [(second / name).read_bytes() for name in names]
     assert "<svg" in (first / "sweep.svg").read_text()
+
+
+def test_a_build_is_cut_as_the_folder_of_its_tokenizer(folder: Path, run: Run) -> None:
+    build = folder / "build"
+    (build / "tokenizer").mkdir(parents=True)
+    shutil.copy(folder / "merged.parquet", build / "tokenizer")
+    command = ("--on", folder / "other.txt", "--sizes", "270,300", "--json")
+    assert run("tokenizer", "sweep", build, *command).json() == run("tokenizer", "sweep", folder, *command).json()
 
 
 def test_the_folder_of_a_build_is_refused(folder: Path, run: Run) -> None:
