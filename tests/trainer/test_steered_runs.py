@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,15 +19,16 @@ import pytest
 import torch
 from finpile_trainer.model.config import ModelChanges
 from finpile_trainer.model.model import Decoder, ModelConfig
-from finpile_trainer.train import ROLLBACK_FOLDER, Intervention, TrainConfig, train
+from finpile_trainer.train import ROLLBACK_FOLDER, Intervention, TrainConfig, Trainer, train
 from finpile_trainer.training.board import FOLDER as BOARD_FOLDER
-from finpile_trainer.training.checkpoint import load_checkpoint, restore_model
+from finpile_trainer.training.checkpoint import FILE_NAME, load_checkpoint, restore_model
 from finpile_trainer.training.chronicle import CHRONICLE_NAME, Chronicle, read_events
 from finpile_trainer.training.guard import Rollback, SpikeGuard, active, roll_back, skips
 from finpile_trainer.training.heldout import HeldoutProgress, HeldoutRecord, HeldoutSet, _evenly, heldout_record
 from finpile_trainer.training.losses import HELDOUT_NAME, LOG_NAME, PLOT_NAME, LossRecord, read_heldout, read_log
 from finpile_trainer.training.presets import BatchConfig
 from finpile_trainer.training.retained import SavedModel, best_so_far, load_model, retain_model, retained_path
+from finpile_trainer.training.seen import SeenBatches
 from finpile_trainer.training.throughput import Throughput, device_facts
 from hypothesis import given
 from hypothesis import strategies as st
@@ -449,6 +451,20 @@ def test_a_run_killed_while_it_rolls_back_ends_in_the_same_files(
     states = {path.name for path in (Path(spiky.out) / ROLLBACK_FOLDER).iterdir()}
     num_left = GUARD.max_rollbacks - len(checkpoint.rollbacks)
     assert states == {f"step-{step:08}.pt" for step in range(GUARD.oldest(70, num_left), 70, GUARD.rollback_steps)}
+
+
+def test_steps_of_a_run_that_was_rolled_back_are_unknown_without_its_checkpoint(
+    whole: TrainConfig, tmp_path: Path
+) -> None:
+    """It saw other sequences than a run without rollbacks."""
+    run, store = str(shutil.copytree(whole.out, tmp_path / "run")), TokenStore.open(whole.tokens)
+    seen, last = SeenBatches(run, store), len(read_log(run))
+    data = Trainer(whole).data
+    assert data.skips
+    np.testing.assert_array_equal([row for row, *_ in seen.windows(last)], data.indices(last - 1))
+    (Path(run) / FILE_NAME).unlink()
+    with pytest.raises(InputError, match=r"checkpoint\.pt is missing, which has the sequences that its rollbacks"):
+        SeenBatches(run, store)
 
 
 def test_spikes_without_end_end_the_run(settings: TrainConfig) -> None:

@@ -14,7 +14,7 @@ from finpile.errors import InputError
 from finpile.output.snapshots import BUILD
 from finpile.tokens.build_shards import shards_digest
 from finpile.tokens.store import TokenStore
-from finpile_trainer.training.checkpoint import load_checkpoint
+from finpile_trainer.training.checkpoint import FILE_NAME, load_checkpoint
 from finpile_trainer.training.chronicle import read_events
 from finpile_trainer.training.data import TrainingData
 from finpile_trainer.training.guard import skips
@@ -41,7 +41,7 @@ class SeenBatches:
     def __init__(self, run: str, store: TokenStore) -> None:
         """`run` is the folder of a run over the shards of `store`.
 
-        Raises: InputError if it is none.
+        Raises: InputError if it is none, or without its checkpoint after a rollback.
         """
         resolved = _content(run)["resolved"]
         ramp = tuple((end, size) for end, size in resolved["batch.ramp"])
@@ -105,8 +105,16 @@ def _content(run: str) -> dict[str, Any]:
 
 
 def _skips(run: str) -> tuple[tuple[int, int], ...]:
-    """The sequences that rollbacks skip. The checkpoint has them; it is large, and read only if there are some."""
+    """The sequences that rollbacks skip. The checkpoint has them; it is large, and read only if there are some.
+
+    Raises: InputError if there are some and no checkpoint.
+    """
     if not any(event["event"] == "rollback" for event in read_events(run)):
         return ()
     checkpoint = load_checkpoint(run)
-    return skips(checkpoint.rollbacks) if checkpoint is not None else ()
+    if checkpoint is None:
+        raise InputError(
+            f"{run}: {FILE_NAME} is missing, which has the sequences that its rollbacks skipped: restore it, since the "
+            "steps of the run saw others without them"
+        )
+    return skips(checkpoint.rollbacks)
