@@ -11,6 +11,7 @@ from finpile_cli.build import load
 from finpile_cli.check_records import check_records
 from finpile_cli.check_tokenizer import check_tokenizer
 from finpile_cli.console import Console, json_option, quantity
+from finpile_cli.engine import heavy_imports
 from finpile_cli.paths import PathOrUrl, root_option
 
 if TYPE_CHECKING:
@@ -39,10 +40,11 @@ def check_command(config: str, root: str | None, peek: int, as_json: bool) -> No
     """
     console = Console(as_json)
     parsed = load(config, root)
-    from finpile_pipelines.build import load as load_stage
-    from finpile_pipelines.build import stage_names
+    with heavy_imports(is_lean=not parsed.dedup.added):
+        from finpile_pipelines.build import load as load_stage
+        from finpile_pipelines.build import stage_names
 
-    from finpile.sources.readers.finding import list_sources
+        from finpile.sources.readers.finding import list_sources
 
     inputs = list_sources(parsed)
     for name in stage_names(parsed):

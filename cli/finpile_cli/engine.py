@@ -26,7 +26,8 @@ def heavy_imports(*, is_lean: bool = False) -> Iterator[None]:
     """A context for imports that create many permanent objects.
 
     Disables the garbage collector during the imports and excludes the created objects from later collections. With
-    `is_lean`, packages are left out that only Beam's own connectors use: for the local runner without added stages.
+    `is_lean`, packages are left out that only Beam's own connectors use: for the local runner without added stages, and
+    for commands that run no pipeline.
     """
     gc.disable()
     try:

@@ -13,6 +13,7 @@ from finpile.errors import ConfigError, InputError, IntegrityError, command_line
 from finpile.output.layout import Layout
 from finpile_cli.compare import count_texts, open_named, quality_option, total_of_option
 from finpile_cli.console import Console, json_option
+from finpile_cli.engine import heavy_imports
 from finpile_cli.paths import PathOrUrl
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ def verify_command(out: str, runs: tuple[str, ...], as_json: bool) -> None:
 
     Re-reads all output and checks that kept text plus ledger reconstructs the input. Exits 1 if a check fails.
     """
-    from finpile.verify import verify
+    with heavy_imports(is_lean=True):
+        from finpile.verify import verify
 
     console = Console(as_json)
     with console.progress("reading", unit="B") as advance:
@@ -97,7 +99,8 @@ def show_command(out: str, name: str, full: bool, tables: bool, as_json: bool) -
     DOCUMENT is an id or its first digits (4 or more), a locator, or the name of a file that is one document. Exits 1
     if files that it reads are missing or altered.
     """
-    from finpile.history.document import document_history
+    with heavy_imports(is_lean=True):
+        from finpile.history.document import document_history
 
     console = Console(as_json)
     history = document_history(out, name)

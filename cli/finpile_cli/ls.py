@@ -12,6 +12,7 @@ import click
 
 from finpile.errors import count_of
 from finpile_cli.console import Console, json_option
+from finpile_cli.engine import heavy_imports
 from finpile_cli.option_groups import dataset_option, source_option, where_option
 from finpile_cli.paths import PathOrUrl
 
@@ -55,8 +56,9 @@ def ls_command(
     finpile ls OUT --where 'timestamp<2010' --where 'meta.form=10-K*'
     finpile ls OUT --source Web | cut -c1-32 > ids.txt
     """
-    from finpile.documents.conditions import Condition
-    from finpile.history.listing import Filter, Listing
+    with heavy_imports(is_lean=True):
+        from finpile.documents.conditions import Condition
+        from finpile.history.listing import Filter, Listing
 
     console = Console(as_json)
     conditions = tuple(map(Condition.parse, where))

@@ -12,6 +12,7 @@ import click
 from finpile.errors import count_of
 from finpile_cli.build import load
 from finpile_cli.console import Console, duration, json_option, quantity
+from finpile_cli.engine import heavy_imports
 from finpile_cli.option_groups import Bytes, memory_option, shard_size_option
 from finpile_cli.paths import PathOrUrl, root_option
 
@@ -68,12 +69,13 @@ def plan_command(
     """
     console = Console(as_json)
     parsed = load(config, root)
-    from finpile_pipelines.plan.inputs import find_sampled, scaled
-    from finpile_pipelines.plan.limits import limits
-    from finpile_pipelines.plan.memory import compiling_bytes, fitting_workers
-    from finpile_pipelines.plan.model import plan_build
-    from finpile_pipelines.plan.rates import load_rates
-    from finpile_pipelines.plan.token_counts import count_samples
+    with heavy_imports(is_lean=not parsed.dedup.added):
+        from finpile_pipelines.plan.inputs import find_sampled, scaled
+        from finpile_pipelines.plan.limits import limits
+        from finpile_pipelines.plan.memory import compiling_bytes, fitting_workers
+        from finpile_pipelines.plan.model import plan_build
+        from finpile_pipelines.plan.rates import load_rates
+        from finpile_pipelines.plan.token_counts import count_samples
 
     rates, factors = load_rates(), None
     if measure:

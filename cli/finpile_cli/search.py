@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from finpile_cli.console import Console, json_option
+from finpile_cli.engine import heavy_imports
 from finpile_cli.paths import PathOrUrl
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ def search_command(out: str, words: str, day: datetime | None, limit: int, as_js
 
     WORDS are searched as they are written, byte for byte. Reads all texts of the current snapshot.
     """
-    from finpile.history.search import Search
+    with heavy_imports(is_lean=True):
+        from finpile.history.search import Search
 
     console = Console(as_json)
     search = Search(out)

@@ -12,6 +12,7 @@ from finpile.errors import ConfigError, InputError, count_of
 from finpile.output.layout import Layout
 from finpile.output.snapshots import BUILD, check_tokens, is_published
 from finpile_cli.console import Console, json_option
+from finpile_cli.engine import heavy_imports
 from finpile_cli.language_models import check_run, seen_batches, steps_that_saw
 from finpile_cli.option_groups import dataset_option, source_option, split_option
 from finpile_cli.paths import PathOrUrl
@@ -94,8 +95,9 @@ def trace_command(
 
 
 def _trace_sequence(console: Console, out: str, sequence: str, heldout: tuple[str, str] | None, snapshot: int) -> None:
-    from finpile.history.trace import documents_of
-    from finpile.tokens.provenance import TokenProvenance
+    with heavy_imports(is_lean=True):
+        from finpile.history.trace import documents_of
+        from finpile.tokens.provenance import TokenProvenance
 
     asked = _SEQUENCE.fullmatch(sequence)
     if asked is None:
@@ -144,7 +146,8 @@ def _trace_step(console: Console, out: str, run: str, step: int, rank: str | Non
 
 
 def _trace_document(console: Console, out: str, prefix: str, run: str | None, snapshot: int | None) -> None:
-    from finpile.history.trace import documents_of, find_document, tokens_of
+    with heavy_imports(is_lean=True):
+        from finpile.history.trace import documents_of, find_document, tokens_of
 
     identifier = find_document(out, prefix, snapshot)
     found = tokens_of(out, [identifier], snapshot)

@@ -1,5 +1,5 @@
-"""Commands on the local runner do not import packages that only Beam's connectors, pyarrow or Numba would look for,
-nor algorithms and formats that are off, and Arrow allocates from the C library."""
+"""Commands on the local runner, and those that read a build, do not import packages that only Beam's connectors,
+pyarrow or Numba would look for, nor algorithms and formats that are off, and Arrow allocates from the C library."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 OPTIONAL = ("pandas", "pymongo", "bson", "cffi", "scipy", "apache_beam.io.gcp.bigquery", "google.cloud.storage")
 #: Modules of algorithms and formats that the run does not ask for, and what only they import.
@@ -65,6 +67,12 @@ def test_dedup_imports_no_optional_package_and_no_other_plan_in_any_of_its_steps
     (tmp_path / "in.jsonl").write_text("".join(json.dumps(document) + "\n" for document in documents))
     names = ",".join([*OPTIONAL, *OTHER_PLANS])
     printed = run("-c", _PROGRAM, names, "dedup", f"{tmp_path}/in.jsonl", "-o", f"{tmp_path}/out")
+    assert printed.splitlines()[-1] == "[] system"
+
+
+@pytest.mark.parametrize("command", ["verify", "ls"])
+def test_commands_that_read_a_build_import_no_optional_package(sample_build: Path, command: str) -> None:
+    printed = run("-c", _PROGRAM, ",".join(OPTIONAL), command, str(sample_build), "--json")
     assert printed.splitlines()[-1] == "[] system"
 
 
