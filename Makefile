@@ -11,17 +11,23 @@ PIP := $(BIN)/python -m pip install -q --no-compile -c constraints.txt
 export PYTHONDONTWRITEBYTECODE :=
 # What compiles Numba's kernels; before the tests, whose processes would compile them at the same time.
 KERNELS := finpile.clean.warmup finpile.dedup finpile_tokenizer
+# pip, which runs beside it, takes the project off the path for a moment.
+COMPILE := PYTHONPATH=tokenizer $(BIN)/python
 PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-all engines install-engines lint style types checked $(KERNELS) schemas docs bench clean
+.PHONY: demo test tests test-all engines install-engines lint style types ready $(KERNELS) schemas docs bench clean
 
 demo: $(VENV)/.core  ## install, build the sample corpus, say where the report is
 	$(BIN)/finpile build pipelines/configs/sample.yaml -o $(OUT)
 
-test: checked  ## what CI runs
+test: ready  ## what CI runs: mypy takes a minute of one core, which is idle as long in the tests
+	+$(MAKE) --no-print-directory --jobs=2 types tests
+
+tests: $(VENV)/.dev
 	$(PYTEST) -m "not slow"
 
-test-all: checked  ## the same, with the tests that take minutes or need the real corpora
+test-all: ready  ## the same, with the tests that take minutes or need the real corpora
+	+$(MAKE) --no-print-directory types
 	-+$(MAKE) --no-print-directory install-engines
 	$(PYTEST)
 
@@ -44,11 +50,13 @@ style: $(VENV)/.dev
 types: $(VENV)/.dev
 	$(BIN)/mypy
 
-checked: $(VENV)/.dev
-	+$(MAKE) --no-print-directory --jobs=2 lint $(KERNELS)
+# The kernels need only what a build needs: one core compiles them while pip installs the rest on the other.
+ready: $(VENV)/.core
+	+$(MAKE) --no-print-directory --jobs=2 $(VENV)/.dev $(KERNELS) style
 
-$(KERNELS): $(VENV)/.dev
-	$(BIN)/python -c "import $@; $@.compile_kernels()"
+$(KERNELS): $(VENV)/.core
+	$(COMPILE) -c "import $@; $@.compile_kernels()"
+	$(COMPILE) -m tests.support.checked_kernels $@
 
 schemas: $(VENV)/.dev  ## render schemas/ from the code
 	$(BIN)/python schemas/render.py

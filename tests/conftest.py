@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import importlib.util
 import os
 import shutil
@@ -21,6 +20,7 @@ import pytest
 from hypothesis import settings
 
 from finpile.config import load_config
+from tests.support.checked_kernels import CACHE, folder_in, variables
 from tests.support.real_data import find
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -180,24 +180,13 @@ def eventually() -> Callable[[Callable[[], Any]], Any]:
 
 @pytest.fixture(scope="session")
 def checked_kernels(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder for kernels compiled with bounds checks, kept between runs while no file with kernels changes.
-
-    Numba compiles a cached kernel again if its own file changes, but not if a kernel that it calls does.
-    """
+    """The folder of kernels compiled with bounds checks, kept between runs while no file with kernels changes."""
     cache: pytest.Cache | None = getattr(pytestconfig, "cache", None)
     if cache is None:
         return tmp_path_factory.mktemp("kernels")
-    state = hashlib.blake2b(digest_size=8)
-    folders = (ROOT / name for name in ("finpile", "tokenizer", "tests"))
-    for path in sorted(path for folder in folders for path in folder.rglob("*.py")):
-        data = path.read_bytes()
-        if (b"arrays.jit" in data or b"numba" in data) and not path.name.startswith("test_"):
-            state.update(str(path.relative_to(ROOT)).encode() + b"\0" + data)
-    folder = cache.mkdir(f"checked-kernels-{state.hexdigest()}")
-    for old in folder.parent.glob("checked-kernels-*"):
-        if old != folder:
-            shutil.rmtree(old, ignore_errors=True)
-    return Path(folder)
+    folder = folder_in(cache.mkdir(CACHE))
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 @pytest.fixture(scope="session")
@@ -206,15 +195,9 @@ def run_with_bounds_checks(checked_kernels: Path) -> Callable[..., None]:
 
     def run(program: str, *folders: Path) -> None:
         paths = os.pathsep.join(map(str, (ROOT, ROOT / "tokenizer", *folders)))
-        # Numba does not cache kernels without optimisation: unused addresses stay in them.
-        checks = {
-            "NUMBA_BOUNDSCHECK": "1",
-            "NUMBA_OPT": "1",
-            "NUMBA_CACHE_DIR": str(checked_kernels),
-            "PYTHONPATH": paths,
-        }
+        environment = {**variables(checked_kernels), "PYTHONPATH": paths}
         command = [sys.executable, "-c", program]
-        done = subprocess.run(command, env={**os.environ, **checks}, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert done.stdout.strip() == "within bounds", done.stderr
 
     return run
