@@ -23,6 +23,7 @@ from finpile_pipelines.executors import shards
 from finpile_pipelines.plan.inputs import measure_inputs
 from finpile_pipelines.plan.model import plan_build
 from finpile_pipelines.plan.rates import load_rates
+from finpile_pipelines.runner.beam_options import Options
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.snapshots.append import append
 from finpile_pipelines.stage import Sizes
@@ -145,7 +146,7 @@ def in_memory_of(corpus: Corpus, out: Path) -> Deduplicated:
 
 def over_elements(corpus: Corpus, batches: list[pa.RecordBatch]) -> dict[str, list[dict[str, Any]]]:
     random.Random(3).shuffle(batches)
-    with beam.Pipeline("FnApiRunner") as pipeline:
+    with beam.Pipeline("FnApiRunner", Options([])) as pipeline:
         documents = pipeline | beam.Create(batches).with_output_types(pa.RecordBatch)
         removed = []
         for name in ENABLED:

@@ -8,7 +8,6 @@ from typing import Any
 
 import apache_beam as beam
 import pytest
-from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.portability import common_urns
 from finpile_pipelines import graph
 from finpile_pipelines.build import build
@@ -17,6 +16,7 @@ from finpile_pipelines.exchange.passed import Passed
 from finpile_pipelines.exchange.tasks import After, Gather, PlannedTasks, Tasks
 from finpile_pipelines.process_folder import temporary_files_inside
 from finpile_pipelines.runner import in_process
+from finpile_pipelines.runner.beam_options import Options
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.runner.on_beam import add_steps
 from finpile_pipelines.stage import Sizes
@@ -54,7 +54,7 @@ def constructed(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
         def noted(pipeline: graph.Pipeline) -> None:
             construct(pipeline)
             with temporary_files_inside():
-                on_beam = beam.Pipeline(options=PipelineOptions([]))
+                on_beam = beam.Pipeline(options=Options([]))
             add_steps(pipeline, on_beam)
             components = on_beam.to_runner_api().components
             found[label] = sorted({coder.spec.urn for coder in components.coders.values()})

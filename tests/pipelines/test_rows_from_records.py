@@ -14,6 +14,7 @@ import pytest
 import yaml
 from finpile_pipelines.build import build
 from finpile_pipelines.corpus.ingest import find_inputs, ingest_task, plan
+from finpile_pipelines.runner.beam_options import Options
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.transforms import CleanDocuments, ReadDocuments
 
@@ -113,7 +114,7 @@ def test_transforms_give_each_document_its_row(corpus: Path, tmp_path: Path) -> 
     def write(batch: pa.RecordBatch) -> None:
         pq.write_table(pa.Table.from_batches([batch]), folder / f"{batch['id'][0].as_py()}.parquet")
 
-    with beam.Pipeline("FnApiRunner") as pipeline:
+    with beam.Pipeline("FnApiRunner", Options([])) as pipeline:
         cleaned = (pipeline | ReadDocuments(config)).kept | CleanDocuments(config)
         _ = cleaned.kept | beam.Map(write)
     found = ds.dataset(folder).to_table()

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import apache_beam as beam
 import pytest
-from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from finpile_pipelines import graph
 from finpile_pipelines.exchange.jobs import Job, Lease, job_of
@@ -16,6 +15,7 @@ from finpile_pipelines.exchange.task_lists import REQUEST_BYTES, remove_task_lis
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.executors.shard_documents import ShardDocuments
 from finpile_pipelines.executors.shards import PlanOverShards, _Unit
+from finpile_pipelines.runner.beam_options import Options
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.runner.on_beam import add_steps
 from finpile_pipelines.shard_refs import ShardRef
@@ -56,7 +56,7 @@ def _request_bytes(name: str, dedup: DedupConfig, num_shards: int, folder: Path)
     steps = graph.Pipeline()
     with job_of(_lease(folder), steps, compares=False):
         over._construct(over.engine, units, 0, steps)
-    pipeline = beam.Pipeline(FnApiRunner(), PipelineOptions([]))
+    pipeline = beam.Pipeline(FnApiRunner(), Options([]))
     add_steps(steps, pipeline)
     size = len(pipeline.to_runner_api().SerializeToString())
     shutil.rmtree(pipeline.local_tempdir)  # which a run would remove
@@ -82,7 +82,7 @@ def test_tasks_of_a_long_list_are_those_of_the_list(tmp_path: Path) -> None:
     with job_of(lease, steps, compares=False):
         outcomes = steps | Tasks(tasks) | graph.Map(lambda task: {"task": task})
         _ = outcomes | Gather(str(tmp_path / "outcomes.json"))
-    pipeline = beam.Pipeline(FnApiRunner(), PipelineOptions([]))
+    pipeline = beam.Pipeline(FnApiRunner(), Options([]))
     add_steps(steps, pipeline)
     pipeline.run().wait_until_finish()
     assert [row["task"] for row in storage.read_json(str(tmp_path / "outcomes.json"))] == sorted(tasks)

@@ -12,6 +12,7 @@ import apache_beam as beam
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
+from finpile_pipelines.runner.beam_options import Options
 from finpile_pipelines.transforms import (
     CleanDocuments,
     ExactDuplicates,
@@ -46,7 +47,7 @@ def test_pipeline_of_transforms_keeps_the_documents_of_a_build(
 ) -> None:
     config = load_config(sample_config)
     dedup = config.dedup
-    with beam.Pipeline("FnApiRunner") as pipeline:
+    with beam.Pipeline("FnApiRunner", Options([])) as pipeline:
         documents, *removed = pipeline | ReadDocuments(config, batch_bytes=50_000)
         steps: list[beam.PTransform] = [
             CleanDocuments(config),
@@ -114,7 +115,7 @@ def test_transforms_remove_the_documents_that_deduplicate_removes(
     order = list(range(table.num_rows))
     random.Random(batch_rows).shuffle(order)
     batches = table.take(pa.array(order)).combine_chunks().to_batches(max_chunksize=batch_rows)
-    with beam.Pipeline("FnApiRunner") as pipeline:
+    with beam.Pipeline("FnApiRunner", Options([])) as pipeline:
         created = pipeline | beam.Create(batches).with_output_types(pa.RecordBatch)
         outputs = all_steps(created, scope, partitions)
         _ = outputs.kept | "Kept" >> beam.Map(write_to(tmp_path / "kept"))
@@ -141,7 +142,7 @@ def test_views_pass_at_any_depth(tmp_path: Path) -> None:
         "raw": pa.array([b"1", None, b""], pa.binary_view()),
     }
     table = pa.table(columns)
-    with beam.Pipeline("FnApiRunner") as pipeline:
+    with beam.Pipeline("FnApiRunner", Options([])) as pipeline:
         created = pipeline | beam.Create(table.to_batches()).with_output_types(pa.RecordBatch)
         kept, _ = all_steps(created, "dataset", 2)
         _ = kept | beam.Map(write_to(tmp_path / "kept"))
@@ -151,7 +152,7 @@ def test_views_pass_at_any_depth(tmp_path: Path) -> None:
 
 def test_rows_without_some_columns_pass(tmp_path: Path) -> None:
     batch = pa.record_batch({"id": ["1", "2", "3"], "text": ["same", "same", "other"], "score": [0.5, 0.7, 0.9]})
-    with beam.Pipeline("FnApiRunner") as pipeline:
+    with beam.Pipeline("FnApiRunner", Options([])) as pipeline:
         created = pipeline | beam.Create([batch]).with_output_types(pa.RecordBatch)
         _ = created | ExactDuplicates(partitions=2) | _Kept() | beam.Map(write_to(tmp_path / "kept"))
     assert rows_of(read(tmp_path / "kept"), ["id", "text", "score"]) == [
@@ -175,7 +176,7 @@ class _Kept(beam.PTransform):
     ],
 )
 def test_unusable_batches_fail_the_pipeline(batch: pa.RecordBatch, message: str) -> None:
-    with pytest.raises(Exception, match=message), beam.Pipeline("FnApiRunner") as pipeline:
+    with pytest.raises(Exception, match=message), beam.Pipeline("FnApiRunner", Options([])) as pipeline:
         _ = pipeline | beam.Create([batch]).with_output_types(pa.RecordBatch) | NearDuplicates("fast", partitions=2)
 
 

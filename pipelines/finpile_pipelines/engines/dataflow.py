@@ -17,6 +17,7 @@ from finpile.errors import ConfigError, FinpileError, RunError
 from finpile.plugins.engine import EngineType, Run
 from finpile.storage.sizes import MOST_SHARD_BYTES
 from finpile_pipelines.process_folder import temporary_files_inside
+from finpile_pipelines.runner.beam_options import Options
 from finpile_pipelines.runner.beam_parts import DATAFLOW_JOBS, is_tested
 from finpile_pipelines.runner.failures import explain
 from finpile_pipelines.runner.lean_imports import silent_log
@@ -62,7 +63,7 @@ def worker_args(part_bytes: int) -> list[str]:
 
 def job_options(beam_args: Sequence[str], **others: str | None) -> PipelineOptions:
     """The options of a Dataflow job; `others` have names without dashes and override `beam_args`."""
-    options = PipelineOptions(list(beam_args), runner="DataflowRunner", **others)
+    options = Options(list(beam_args), runner="DataflowRunner", **others)
     # Beam would run `pip freeze` for each job, for its log; the packages are those of the image.
     options.view_as(DebugOptions).add_experiment("disable_logging_submission_environment")
     return options

@@ -33,6 +33,7 @@ from apache_beam.runners.worker import data_plane
 from finpile.errors import ConfigError, FinpileError, RunError
 from finpile.plugins.engine import EngineType, Run
 from finpile_pipelines.process_folder import at_end, process_folder, temporary_files_inside
+from finpile_pipelines.runner.beam_options import Options
 from finpile_pipelines.runner.beam_parts import are_tested
 from finpile_pipelines.runner.failures import explain
 from finpile_pipelines.runner.job_servers import find_job_server
@@ -107,7 +108,7 @@ class PortableEngine(EngineType):
         """Raises: RunError if a task fails, or if the job server cannot be fetched, started or reached."""
         is_given = self.endpoint(run.beam_args)
         defaults = [] if is_given else self.default_args(run.num_workers)
-        options = PipelineOptions([*defaults, *run.beam_args], job_name=run.job_name)
+        options = Options([*defaults, *run.beam_args], job_name=run.job_name)
         runner = PortableRunner() if is_given else self.runner_here()
         try:
             with _silent_beam(), temporary_files_inside(), beam.Pipeline(runner=runner, options=options) as pipeline:
