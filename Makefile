@@ -10,24 +10,25 @@ export FINPILE_DATA ?= data
 PIP := $(BIN)/python -m pip install -q --no-compile -c constraints.txt
 export PYTHONDONTWRITEBYTECODE :=
 # What compiles Numba's kernels; before the tests, whose processes would compile them at the same time.
-KERNELS := finpile.clean.warmup finpile.dedup finpile_tokenizer
+KERNELS := finpile_tokenizer finpile.clean.warmup finpile.dedup
+CHECKED := $(KERNELS:%=checked-%)
 # pip, which runs beside it, takes the project off the path for a moment.
-COMPILE := PYTHONPATH=tokenizer $(BIN)/python
+COMPILE := PYTHONPATH=tokenizer:pipelines $(BIN)/python -m tests.support.kernels
 PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test tests test-all engines install-engines lint style types ready $(KERNELS) schemas docs bench clean
+.PHONY: demo test tests test-all engines install-engines lint style types ready $(KERNELS) $(CHECKED) schemas docs bench clean
 
 demo: $(VENV)/.core  ## install, build the sample corpus, say where the report is
 	$(BIN)/finpile build pipelines/configs/sample.yaml -o $(OUT)
 
-test: ready  ## what CI runs: mypy takes a minute of one core, which is idle as long in the tests
-	+$(MAKE) --no-print-directory --jobs=2 types tests
+test:  ## what CI runs
+	+$(MAKE) --no-print-directory --jobs=3 ready types tests
 
-tests: $(VENV)/.dev
+tests: ready
 	$(PYTEST) -m "not slow"
 
-test-all: ready  ## the same, with the tests that take minutes or need the real corpora
-	+$(MAKE) --no-print-directory types
+test-all:  ## the same, with the tests that take minutes or need the real corpora
+	+$(MAKE) --no-print-directory --jobs=3 ready types
 	-+$(MAKE) --no-print-directory install-engines
 	$(PYTEST)
 
@@ -50,13 +51,17 @@ style: $(VENV)/.dev
 types: $(VENV)/.dev
 	$(BIN)/mypy
 
-# The kernels need only what a build needs: one core compiles them while pip installs the rest on the other.
-ready: $(VENV)/.core
-	+$(MAKE) --no-print-directory --jobs=2 $(VENV)/.dev $(KERNELS) style
+# While pip installs, and waits for the network, two jobs compile the kernels whose packages are there.
+ready: $(VENV)/.dev $(KERNELS) $(CHECKED) style
 
-$(KERNELS): $(VENV)/.core
-	$(COMPILE) -c "import $@; $@.compile_kernels()"
-	$(COMPILE) -m tests.support.checked_kernels $@
+finpile_tokenizer checked-finpile_tokenizer: $(VENV)/.tokenizer
+$(filter finpile.%,$(KERNELS)) $(filter checked-finpile.%,$(CHECKED)): $(VENV)/.core
+
+$(KERNELS):
+	$(COMPILE) $@
+
+$(CHECKED): checked-%:
+	$(COMPILE) --checked $*
 
 schemas: $(VENV)/.dev  ## render schemas/ from the code
 	$(BIN)/python schemas/render.py
@@ -73,17 +78,21 @@ $(VENV)/.pip:
 	$(PYTHON) -m venv $(VENV)
 	touch $@
 
-$(VENV)/.core: $(VENV)/.pip pyproject.toml constraints.txt
+$(VENV)/.tokenizer: $(VENV)/.pip constraints.txt
+	$(PIP) numba numpy pyarrow
+	touch $@
+
+$(VENV)/.core: $(VENV)/.tokenizer pyproject.toml constraints.txt
 	$(PIP) -e .
 	touch $@
 
-$(VENV)/.dev: $(VENV)/.pip pyproject.toml constraints.txt
+$(VENV)/.dev: $(VENV)/.core
 	$(PIP) -e ".[dev]"
-	touch $@ $(VENV)/.core
+	touch $@
 
-$(VENV)/.docs: $(VENV)/.pip pyproject.toml constraints.txt
+$(VENV)/.docs: $(VENV)/.core
 	$(PIP) -e ".[docs]"
-	touch $@ $(VENV)/.core
+	touch $@
 
 clean:
 	rm -rf $(VENV) out site .mypy_cache .ruff_cache .pytest_cache

@@ -20,7 +20,7 @@ import pytest
 from hypothesis import settings
 
 from finpile.config import load_config
-from tests.support.checked_kernels import CACHE, folder_in, variables
+from tests.support.kernels import CACHE, folder_in, variables
 from tests.support.real_data import find
 
 ROOT = Path(__file__).resolve().parents[1]

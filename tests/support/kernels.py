@@ -1,17 +1,20 @@
-"""Kernels compiled with bounds checks: their folder and variables. Run as a program, it compiles those of a module.
+"""Compiles the kernels of a module into Numba's cache; with `--checked` those with bounds checks, into pytest's cache.
 
-They are kept while no file with kernels changes: Numba compiles a cached kernel again if its own file changes, but not
+Those are kept while no file with kernels changes: Numba compiles a cached kernel again if its own file changes, but not
 if a kernel that it calls does.
 """
 
 from __future__ import annotations
 
 import hashlib
+import importlib
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+from finpile_pipelines.runner.lean_imports import import_lean
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Their folder in pytest's cache.
@@ -39,15 +42,21 @@ def variables(folder: Path) -> dict[str, str]:
     return {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_OPT": "1", "NUMBA_CACHE_DIR": str(folder)}
 
 
-def main(module: str) -> None:
-    """Compiles the kernels of `module.compile_kernels` into pytest's cache, once."""
+def compile_kernels(module: str) -> None:
+    """Calls `module.compile_kernels` without pandas and scipy, which pip may be writing at the time."""
+    import_lean()
+    importlib.import_module(module).compile_kernels()
+
+
+def compile_checked(module: str) -> None:
+    """The same in a process with bounds checks, unless the kernels are there."""
     folder = folder_in(ROOT / ".pytest_cache" / "d" / CACHE)
     if not (folder / module).exists():
         folder.mkdir(parents=True, exist_ok=True)
-        program = f"import {module}; {module}.compile_kernels()"
-        subprocess.run([sys.executable, "-c", program], env=variables(folder), check=True)
+        subprocess.run([sys.executable, "-m", "tests.support.kernels", module], env=variables(folder), check=True)
         (folder / module).touch()
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    *options, name = sys.argv[1:]
+    (compile_checked if options == ["--checked"] else compile_kernels)(name)
