@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import importlib.util
 import os
 import shutil
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -38,6 +39,17 @@ settings.load_profile("finpile")
 
 #: Files and folders of tests that run first, so that no process is left alone with a long file at the end.
 _LONGEST_FIRST = ("test_docs.py", "pipelines", "trainer", "finpile/dedup", "tokenizer", "cli", "benchmarks")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collects no garbage: what is imported and found stays until the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
