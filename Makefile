@@ -74,8 +74,10 @@ bench: $(VENV)/.dev  ## our hot loops against peers, FINPILE_DATA holding the pi
 	$(BIN)/python -m benchmarks.dedup $(FINPILE_DATA)
 	$(BIN)/python -m benchmarks.dedup.adversarial
 
+# That of Python 3.11 takes twice the CPU time.
 $(VENV)/.pip:
 	$(PYTHON) -m venv $(VENV)
+	$(PIP) --upgrade pip
 	touch $@
 
 $(VENV)/.tokenizer: $(VENV)/.pip constraints.txt
