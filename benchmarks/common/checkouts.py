@@ -13,7 +13,11 @@ _IMPORT_PATHS = ("", "pipelines", "cli", "tokenizer", "trainer")
 
 
 def environment_of(checkout: Path) -> dict[str, str]:
-    """The environment in which the packages of a checkout are imported, and `benchmarks` of it or else of this one."""
+    """The environment in which the packages of a checkout are imported, and `benchmarks` of it or else of this one.
+
+    Run its commands in the folder of the checkout: worker processes of commits before 30 November 2026 import first
+    from the working directory.
+    """
     paths = [*(checkout.resolve() / path for path in _IMPORT_PATHS), ROOT]
     # Empty: modules are compiled once and kept, whatever the caller's own setting.
     return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths)), "PYTHONDONTWRITEBYTECODE": ""}

@@ -146,10 +146,12 @@ def run_tree(
     log: Path,
     *,
     env: Mapping[str, str] | None = None,
+    folder: Path | None = None,
     watched: Path | None = None,
     look_seconds: float = _LOOK_SECONDS,
 ) -> TreeCost:
-    """Runs a command to its end; its output is written to `log`. Looks at its processes and files at intervals.
+    """Runs a command in `folder` to its end; its output is written to `log`. Looks at its processes and files at
+    intervals.
 
     Raises:
         PeerFailedError: it could not start, or its exit status is not 0.
@@ -159,7 +161,7 @@ def run_tree(
     with log.open("w") as output:
         try:
             process = subprocess.Popen(
-                command, stdout=output, stderr=subprocess.STDOUT, env=os.environ | dict(env or {})
+                command, stdout=output, stderr=subprocess.STDOUT, env=os.environ | dict(env or {}), cwd=folder
             )
         except OSError as error:
             raise PeerFailedError(str(error)) from error

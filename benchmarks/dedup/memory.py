@@ -38,7 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     costs: dict[tuple[str, str], list[TreeCost]] = {}
     with tempfile.TemporaryDirectory(prefix="memory-") as folder:
-        documents = options.documents or [Path(folder, "mix", f"{number}.jsonl") for number in range(2)]
+        documents = [path.resolve() for path in options.documents or ()]
+        documents = documents or [Path(folder, "mix", f"{number}.jsonl") for number in range(2)]
         if not options.documents:
             write_jsonl(read_mix(options.data), documents)
         for number in range(options.rounds + 1):
@@ -58,7 +59,7 @@ def _run(checkout: Path, arguments: Sequence[object], log: Path) -> TreeCost:
     """Raises: SystemExit if the run fails."""
     command = [sys.executable, "-P", "-c", FINPILE, *map(str, arguments)]
     try:
-        return run_tree(command, log, env=environment_of(checkout))
+        return run_tree(command, log, env=environment_of(checkout), folder=checkout)
     except PeerFailedError as error:
         raise SystemExit(log.read_text()) from error
 

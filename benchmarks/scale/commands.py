@@ -95,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     costs: dict[str, dict[tuple[str, str], _Cost]] = {}
     sizes: list[list[str]] = []
     for number, size in enumerate((_WARM, *options.sizes)):
-        folder = options.folder / size
+        folder = options.folder.absolute() / size
         made = _made(folder, options.data, checkouts[0], options.workers)
         costs[size] = {(name, made.checkout): cost for name, cost in made.costs.items()}
         for checkout in checkouts:
@@ -188,7 +188,7 @@ def _run(folder: Path, checkout: Path, code: str, *arguments: object) -> _Cost:
     log, before = folder / "log.txt", _size(out)
     try:
         command = [sys.executable, "-P", "-c", code, *map(str, arguments)]
-        tree = run_tree(command, log, env=environment_of(checkout))
+        tree = run_tree(command, log, env=environment_of(checkout), folder=checkout)
     except PeerFailedError as error:
         raise SystemExit(f"{' '.join(map(str, arguments))}:\n{log.read_text()}") from error
     say(f"{folder.name}, {checkout.name}, {arguments[0]}: {tree.wall_seconds:.1f} s, {tree.peak_mib:.0f} MiB")

@@ -77,11 +77,11 @@ def _corpus(data: Path, folder: Path, shards: int, shard_bytes: int) -> Path:
 
 def _measure(checkout: Path, corpus: Path, options: argparse.Namespace) -> dict[str, Any]:
     """A build in a process of its own, with the packages of a checkout and the benchmarks of this one."""
-    command = [sys.executable, __file__, str(options.data), str(corpus), "--one"]
+    command = [sys.executable, __file__, str(options.data.absolute()), str(corpus.absolute()), "--one"]
     command += ["--kib", str(options.kib), "--workers", str(options.workers), "--segments", str(options.segments)]
     command += ["--runner", options.runner]
     command += ["--stages", *options.stages]
-    done = subprocess.run(command, cwd=ROOT, env=environment_of(checkout), stdout=subprocess.PIPE, check=True)
+    done = subprocess.run(command, cwd=checkout, env=environment_of(checkout), stdout=subprocess.PIPE, check=True)
     measured: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return measured
 

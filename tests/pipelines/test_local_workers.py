@@ -15,6 +15,7 @@ from typing import Any
 
 import psutil
 import pytest
+import yaml
 from finpile_pipelines import graph
 from finpile_pipelines.engines import local
 from finpile_pipelines.exchange.tasks import Gather, Tasks
@@ -417,3 +418,35 @@ def test_progress_reaches_the_watcher_while_tasks_run(num_workers: int, tmp_path
     assert [row["task"] for row in storage.read_json(str(tmp_path / "out.json"))] == [1, 2, 3]
     assert all(progress.memory_bytes > 0 for progress in seen)
     assert max(progress.num_documents for progress in seen) == 6
+
+
+def test_files_of_the_working_directory_are_no_modules_for_processes(tmp_path: Path) -> None:
+    """As for the program `finpile` itself: a folder of data may have files with the names of modules."""
+    for name in ("random", "json", "numpy", "pyarrow", "finpile", "finpile_pipelines"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('a module of the working directory')")
+    (tmp_path / "texts.jsonl").write_text("".join(f'{{"text": "Port number {n} had gold."}}\n' for n in range(40)))
+    source = {"name": "Texts", "dataset": "D", "format": "jsonl", "paths": "*.jsonl"}
+    (tmp_path / "corpus.yaml").write_text(yaml.safe_dump({"name": "c", "sources": [source]}))
+    command = [sys.executable, "-P", "-m", "finpile_cli", "build", "corpus.yaml", "-o", "out", "--until", "split"]
+    environment = {**os.environ, "FINPILE_SMALL_BYTES": "0"}
+    build = [*command, "--workers", "2"]
+    done = subprocess.run(build, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out/manifest.json").exists()
+
+
+def test_processes_import_what_is_beside_the_program(tmp_path: Path) -> None:
+    """Tasks of a module beside a program, which is run from another folder."""
+    (tmp_path / "beside.py").write_text("def work(task):\n    return {'task': task}\n")
+    (tmp_path / "program.py").write_text(
+        "import os, sys, beside\n"
+        "from finpile_pipelines import graph\nfrom finpile_pipelines.exchange.tasks import Gather, Tasks\n"
+        "from finpile_pipelines.runner.engine import Engine\n"
+        "def construct(pipeline):\n"
+        "    pipeline | Tasks(range(4)) | graph.Map(beside.work) | Gather(sys.argv[1])\n"
+        "if __name__ == '__main__':\n    Engine(num_workers=2).run('beside', construct)\n"
+    )
+    command = [sys.executable, tmp_path / "program.py", tmp_path / "out.json"]
+    done = subprocess.run(command, cwd="/", capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert len(storage.read_json(str(tmp_path / "out.json"))) == 4

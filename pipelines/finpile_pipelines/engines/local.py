@@ -12,7 +12,6 @@ import math
 import os
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -31,7 +30,7 @@ from finpile_pipelines.exchange.partition import remove_local_scratch
 from finpile_pipelines.process_folder import process_folder
 from finpile_pipelines.progress import Board, Progress, open_board
 from finpile_pipelines.runner import in_process, kernels, processes
-from finpile_pipelines.runner.child_processes import family, interrupts_blocked, kill
+from finpile_pipelines.runner.child_processes import family, interrupts_blocked, kill, start_module
 from finpile_pipelines.runner.failures import explain
 from finpile_pipelines.runner.fork_server import PRELOAD_VARIABLE
 from finpile_pipelines.runner.lean_imports import LEAN, import_beam, is_lean
@@ -116,7 +115,7 @@ def preload(module: str) -> None:
     os.environ[PRELOAD_VARIABLE] = ",".join(dict.fromkeys([*names, module]))
 
 
-_FORK_SERVER: list[tuple[subprocess.Popen[bytes], str]] = []
+_FORK_SERVER: list[tuple[subprocess.Popen[str], str]] = []
 
 
 def _fork_server() -> str:
@@ -133,9 +132,8 @@ def _fork_server() -> str:
         listener.bind(address)
         listener.listen()
         number = listener.fileno()
-        command = [sys.executable, "-m", _FORK_SERVER_MODULE, str(number), str(os.getpid()), *[LEAN] * is_lean()]
-        with interrupts_blocked():
-            _FORK_SERVER[:] = [(subprocess.Popen(command, pass_fds=(number,)), address)]
+        arguments = (str(number), str(os.getpid()), *[LEAN] * is_lean())
+        _FORK_SERVER[:] = [(start_module(_FORK_SERVER_MODULE, *arguments, pass_fds=(number,)), address)]
     return address  # clients wait until the fork server accepts, or fail when it ends
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import psutil
 
@@ -22,6 +25,18 @@ def interrupts_blocked() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def start_module(module: str, *arguments: str, **options: Any) -> subprocess.Popen[str]:
+    """Starts Python with a module to run, which imports from where this process does.
+
+    Python itself would look first in the working directory, in which any file can have the name of a module. `options`
+    are those of `Popen`.
+    """
+    places = dict.fromkeys(str(place) or os.getcwd() for place in sys.path)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
+    with interrupts_blocked():
+        return subprocess.Popen([sys.executable, "-P", "-m", module, *arguments], env=environment, **options)
 
 
 def end_with(parent: int) -> None:

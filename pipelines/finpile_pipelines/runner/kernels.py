@@ -27,7 +27,7 @@ import psutil
 
 import finpile
 from finpile_pipelines.process_folder import process_folder
-from finpile_pipelines.runner.child_processes import family, interrupts_blocked, kill
+from finpile_pipelines.runner.child_processes import family, kill, start_module
 
 #: Shown while a stage waits for its kernels.
 NOTE = "compiling kernels (first run only)"
@@ -83,9 +83,9 @@ class Compilation:
             return
         self._waiting = set(missing)
         lock = str(process_folder() / "compile-lock")
-        command = [sys.executable, "-m", _SERVER_MODULE, str(os.getpid()), str(self._num_processes), lock, *missing]
-        with interrupts_blocked():
-            self._server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        arguments = (str(os.getpid()), str(self._num_processes), lock, *missing)
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+        self._server = start_module(_SERVER_MODULE, *arguments, **options)
         _RUNNING.append(self)
         self._thread.start()
 
