@@ -42,7 +42,8 @@ def broken():
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of markers; a module `groups` can be imported by the compile server."""
     (tmp_path / "groups.py").write_text(GROUPS)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))  # of programs that tests start
+    monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("GROUPS_FOLDER", str(tmp_path))
     monkeypatch.setattr(kernels, "marker_folder", lambda: tmp_path)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 from finpile_tokenizer import TokenizerError, UnigramTokenizer, Vocabulary, compile_kernels
 from finpile_tokenizer.arrays import document_ranges
+from finpile_tokenizer.arrays.jit import Compiled
 from finpile_tokenizer.encoding import _offset_kernels
 from finpile_tokenizer.export import tokenizer_json
 from finpile_tokenizer.segmentations import _distinct_kernels, _nbest_kernels, _segmentation_kernels, nbest
@@ -472,10 +473,10 @@ def test_no_segmentation_kernel_is_compiled_after_the_warm_up() -> None:
     compile_kernels()
     modules = [_hashed_kernels, _segmentation_kernels, _nbest_kernels, _distinct_kernels, _offset_kernels]
     num_signatures = {
-        name: len(value.signatures)
+        name: len(value.dispatcher.signatures)
         for module in modules
         for name, value in vars(module).items()
-        if hasattr(value, "signatures") and "no_cpython_wrapper" not in value.targetoptions
+        if isinstance(value, Compiled) and not value.is_inner
     }
     assert len(num_signatures) >= 10
     assert num_signatures == dict.fromkeys(num_signatures, 1)
