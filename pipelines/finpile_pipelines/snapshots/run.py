@@ -46,9 +46,9 @@ from finpile_pipelines.stage_runner import Listener, StageRunner, run_stages, te
 
 TOKENS = "tokens"
 _DIGESTS = ("digest", "digest_before_filters")
-#: An index of keys has a tenth of the bytes of the text.
+#: An index of keys has about a tenth of the bytes of the text (benchmarks/results/2026-11-23_append.md).
 _INDEXED = 10
-#: A process is worth its start for this many corpora that are called small.
+#: A process is worth its start for this many times the bytes of a small corpus (`Sizes.small_bytes`).
 _WORTH = 16
 
 

@@ -13,8 +13,7 @@ Compilation time is a cost of every first run, so:
 
 Calling an `inner` function from Python is an error that Numba does not detect.
 
-Numba is imported at the first call of a kernel: the import takes longer than that of all else, and most commands call
-no kernel.
+Numba is imported at the first call of a kernel: a command that calls none does not wait for the import.
 """
 
 from __future__ import annotations
